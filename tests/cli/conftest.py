@@ -43,16 +43,16 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def draining() -> Callable[[subprocess.Popen[str]], None]:
-    """Waits until a process has said that it only waits for the calls that are under way."""
+    """Waits until a process has printed that it only waits for the calls that are under way."""
 
     def wait(process: subprocess.Popen[str]) -> None:
         assert process.stderr is not None
-        said = []
+        lines = []
         for line in process.stderr:  # the test's own limit is that of the process
-            said.append(line)
+            lines.append(line)
             if "interrupt once more" in line:
                 return
-        raise AssertionError("".join(said))
+        raise AssertionError("".join(lines))
 
     return wait
 

@@ -51,7 +51,7 @@ def test_the_trigger_decides_whether_an_agent_is_sent(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (DYNAMIC[2:], "agentic_parsing_trigger: dynamic decides"),
         ((*DYNAMIC, "--with", "deep_judgment"), "--without deep_judgment"),
@@ -60,12 +60,12 @@ def test_the_trigger_decides_whether_an_agent_is_sent(
     ids=["dynamic alone", "deep judgment", "no root"],
 )
 def test_what_contradicts_itself_ends_before_any_call(
-    options: tuple[str, ...], said: str, run: Run, write_benchmark: Files, served: Any
+    options: tuple[str, ...], message: str, run: Run, write_benchmark: Files, served: Any
 ) -> None:
-    shown = () if said == "--workspace-root" else SHOWN
+    shown = () if message == "--workspace-root" else SHOWN
     with ScriptedServer(decided) as server:
         result = run("verify", write_benchmark("q0"), *served(server.url), *options, *shown, "--out", "out")
     assert result.exit_code == 1
-    assert said in result.stderr
+    assert message in result.stderr
     assert server.requests == []
     assert not Path("out").exists()

@@ -46,11 +46,11 @@ def test_answers_are_taken_from_a_directory_and_from_files_of_results(
     assert run("export", "first", "--format", "json", "-o", "all.json").exit_code == 0
     result = run(*first, "--answers", given, "--out", "second", "--json")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert told["outcomes"] == {"passed": 8}
+    printed = json.loads(result.stdout)
+    assert printed["outcomes"] == {"passed": 8}
     assert answered(server) == 4
-    assert told["paid"]["calls"] == 8
-    assert "4 of 4 answers are replayed; their models are not asked" in told["notes"]
+    assert printed["paid"]["calls"] == 8
+    assert "4 of 4 answers are replayed; their models are not asked" in printed["notes"]
     shown = run("show", "second", "q0")
     assert "answer replayed" in shown.stdout
     assert "the-answering-model, replicate 1" in " ".join(shown.stdout.split())
@@ -84,10 +84,10 @@ def test_only_what_is_answered_can_be_judged(run: Run, write_benchmark: Files, f
     count = answered(server)
     result = run(*first, "--answers", "first", "--only-answered", "--out", "second", "--json")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert told["outcomes"] == {"passed": 8}
-    assert [row["question_id"] for row in told["left_out"]] == ["q4", "q5"]
-    assert {row["reason"] for row in told["left_out"]} == {
+    printed = json.loads(result.stdout)
+    assert printed["outcomes"] == {"passed": 8}
+    assert [row["question_id"] for row in printed["left_out"]] == ["q4", "q5"]
+    assert {row["reason"] for row in printed["left_out"]} == {
         "has no answer to be replayed, or not of every model and replicate"
     }
     assert answered(server) == count

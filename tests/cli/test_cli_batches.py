@@ -81,7 +81,7 @@ def at_provider(folder: Path) -> bool:
         return False
 
 
-def told(result: Result) -> str:
+def printed(result: Result) -> str:
     return " ".join(result.stdout.split())
 
 
@@ -90,7 +90,7 @@ def test_the_provider_is_asked_how_far_a_batch_is(run: Run, server: ScriptedBatc
     server.batches[0].answers = ([b"", b""], [b""])
     result = run("batches", left)
     assert result.exit_code == 0, result.output
-    assert "batch_0 openai_endpoint:m running: 2 of 4 calls made, 1 failed" in told(result)
+    assert "batch_0 openai_endpoint:m running: 2 of 4 calls made, 1 failed" in printed(result)
     (batch,) = json.loads(run("batches", left, "--json").stdout)["batches"]
     assert batch == {
         "model": "openai_endpoint:m",
@@ -109,7 +109,7 @@ def test_a_cancelled_batch_is_paid_for_no_more_and_the_run_can_be_gone_on_with(
 ) -> None:
     result = run("batches", left, "--cancel")
     assert result.exit_code == 0, result.output
-    assert "batch_0 openai_endpoint:m cancelled: 0 of 4 calls made" in told(result)
+    assert "batch_0 openai_endpoint:m cancelled: 0 of 4 calls made" in printed(result)
     assert server.batches[0].status == "cancelled"
     server.held = False
     assert run("resume", left, "--quiet").exit_code == 3
@@ -124,11 +124,11 @@ def test_a_batch_that_is_still_ending_says_so_and_one_that_is_over_is_left_alone
 ) -> None:
     slow = {"id": "batch_0", "status": "cancelling", "request_counts": {"total": 4, "completed": 3, "failed": 0}}
     server.fault = lambda method, path, number: Reply(body=json.dumps(slow).encode())
-    assert "cancelling: 3 of 4 calls made" in told(run("batches", left, "--cancel"))
+    assert "cancelling: 3 of 4 calls made" in printed(run("batches", left, "--cancel"))
     server.fault = lambda *asked: None
     server.batches[0].status = "completed"
     asked = len(server.asked)
-    assert "ended: 0 of 4 calls made" in told(run("batches", left, "--cancel"))
+    assert "ended: 0 of 4 calls made" in printed(run("batches", left, "--cancel"))
     assert ("POST", "/batches/batch_0/cancel") not in server.asked[asked:]
 
 
@@ -139,7 +139,7 @@ def test_a_batch_that_cannot_be_asked_for_is_named_with_the_reason(
     result = run("batches", left, "--cancel")
     assert result.exit_code == 3
     assert "batch_0" in result.stdout
-    assert "who are you?" in told(result)
+    assert "who are you?" in printed(result)
 
 
 def test_nothing_is_cancelled_while_a_process_works_on_the_run(run: Run, server: ScriptedBatches, left: str) -> None:
@@ -158,11 +158,11 @@ def test_a_batch_whose_id_never_came_is_looked_for_by_its_name(run: Run, server:
         await journal.aclose()
 
     asyncio.run(forgotten())
-    assert "batch_0 openai_endpoint:m cancelled" in told(run("batches", left, "--cancel"))
+    assert "batch_0 openai_endpoint:m cancelled" in printed(run("batches", left, "--cancel"))
     server.batches.clear()
     result = run("batches", left)
     assert (result.exit_code, "(no id)" in result.stdout) == (3, True)
-    assert "4 calls: the provider does not list it" in told(result)
+    assert "4 calls: the provider does not list it" in printed(result)
 
 
 @pytest.mark.parametrize("command", [["resume", "out", "--fork", "new"], ["verify", "--reuse", "out", "--out", "new"]])
@@ -224,8 +224,8 @@ def test_a_run_in_the_place_of_one_that_others_reused_does_not_stand_in_its_own_
     assert run("verify", "capitals.jsonld", "--config", "b.toml", "--out", "other", "--quiet").exit_code == 0
     for name, reused in (("other", left), (left, "other")):
         path = Path(name, "manifest.json")
-        told = json.loads(path.read_text("utf-8")) | {"reuse": [str(Path(reused).absolute())]}
-        path.write_text(json.dumps(told), "utf-8")
+        printed = json.loads(path.read_text("utf-8")) | {"reuse": [str(Path(reused).absolute())]}
+        path.write_text(json.dumps(printed), "utf-8")
     result = run("resume", left, "--quiet")
     assert result.exit_code == 0, result.output
 
@@ -246,7 +246,7 @@ def test_an_interrupted_command_says_which_batches_stay_and_what_ends_them(
     assert process.returncode == 130, err
     assert "left at the provider: batch_0: 2 calls of openai_endpoint:m, sent\n" in err
     (cancel,) = re.findall(r"To have them cancelled, type: karenina (.*)", err)
-    assert "batch_0 openai_endpoint:m cancelled" in told(run(*cancel.split()))
+    assert "batch_0 openai_endpoint:m cancelled" in printed(run(*cancel.split()))
 
 
 def test_without_a_run_nobody_is_asked(run: Run, server: ScriptedBatches) -> None:

@@ -122,8 +122,8 @@ def test_texts_that_a_primitive_accepts_without_ground_truth_are_not_to_be_told(
     run: Run, write_benchmark: Files
 ) -> None:
     accepts = {"type": "ContainsAny", "substrings": ["Paris", "Lutetia"]}
-    told = template("The capital, also called Lutetia", "N/A", verify_with=accepts)
-    document, code = validate(run, write_benchmark("q0", template=told), "--strict")
+    printed = template("The capital, also called Lutetia", "N/A", verify_with=accepts)
+    document, code = validate(run, write_benchmark("q0", template=printed), "--strict")
     assert code == 4
     (finding,) = document["questions"][0]["findings"]
     assert finding["message"].startswith("the description of 'capital' names the expected value, 'Lutetia'")

@@ -1,4 +1,4 @@
-"""`karenina show` tells what the checks said, what an embedding found, and on which words a field rests."""
+"""`karenina show` prints what the checks found, what the embedding check found, and the quotations behind a field."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_the_directory_is_chosen_where_none_is_named(run: Run, finished: Scripte
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "printed"),
     [
         ([], r"nothing is added.*the benchmark has 1 question that the run does not have \(--questions all\)"),
         (["--replicates", "1"], "nothing is added"),
@@ -206,12 +206,12 @@ def test_the_directory_is_chosen_where_none_is_named(run: Run, finished: Scripte
     ],
 )
 def test_what_cannot_be_extended_is_refused_before_a_call(
-    run: Run, finished: ScriptedServer, flags: list[str], told: str
+    run: Run, finished: ScriptedServer, flags: list[str], printed: str
 ) -> None:
     before = finished.count
     result = run("extend", "out", "--out", "more", *flags)
     assert result.exit_code in (1, 2), result.output
-    assert re.search(told, " ".join(result.output.split())), result.output
+    assert re.search(printed, " ".join(result.output.split())), result.output
     assert finished.count == before
     assert not Path("more").exists()
 
@@ -271,15 +271,15 @@ def test_models_are_asked_for_answers_that_were_not_given_where_that_is_said(
     before = finished.count
     refused = run("extend", "given", "--out", "more", "--questions", "all")
     assert (refused.exit_code, finished.count) == (1, before)
-    assert "Error: answers: 1 of 3 answers are not there" in refused.stderr, "one problem, told as one"
+    assert "Error: answers: 1 of 3 answers are not there" in refused.stderr, "one problem, reported once"
     assert "\n  q2, openai_endpoint:the-answering-model, replicate 1\n" in refused.stderr
     assert "--ask-missing" in refused.stderr
     result = run("extend", "given", "--out", "more", "--questions", "all", "--ask-missing", "--json")
     assert result.exit_code == 0, result.output
     assert asked(finished, before) == {"the-answering-model": 1, "the-parsing-model": 1}
-    told = json.loads(result.stdout)
-    assert told["outcomes"] == {"passed": 3}
-    assert "2 of 3 answers are replayed; their models are not asked" in told["notes"]
+    printed = json.loads(result.stdout)
+    assert printed["outcomes"] == {"passed": 3}
+    assert "2 of 3 answers are replayed; their models are not asked" in printed["notes"]
     again = run("extend", "more", "--out", "most", "--replicates", "2", "--quiet")
     assert again.exit_code == 0, "which goes for later extensions, too"
 
@@ -304,11 +304,11 @@ def test_a_run_that_reuses_an_extension_is_led_back_to_what_that_took_over(
     assert reused == [str(Path(name).absolute()) for name in ("most", "more", "out")]
 
     Path("out").rename("away")
-    told = f"{Path('out').absolute()} is not there any more"
+    printed = f"{Path('out').absolute()} is not there any more"
     result = run(*verify, "--replicates", "3", "--reuse", "most", "--out", "once-more")
     assert (result.exit_code, finished.count) == (0, before + 4), result.output
-    assert f"Warning: {told}" in result.stderr, "before it is paid for"
-    assert [told in note for note in json.loads(result.stdout)["notes"]] == [True]
+    assert f"Warning: {printed}" in result.stderr, "before it is paid for"
+    assert [printed in note for note in json.loads(result.stdout)["notes"]] == [True]
 
 
 def test_a_run_whose_manifest_is_damaged_is_reused_as_far_as_it_goes_and_that_is_reported(

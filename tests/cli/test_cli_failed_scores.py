@@ -106,8 +106,8 @@ def test_the_end_names_the_repair_by_which_the_scores_are_there(
     path, judge = write_benchmark("q0", "q1", rating=[CLEAR]), Judge()
     with ScriptedServer(judge) as server:
         first = run("verify", path, *served(server.url), "--mode", mode, "--out", "the run")
-        told, _, line = first.stderr.strip().splitlines()[-1].partition(", type: ")
-        assert told == "2 results without the score of a trait; to have the judges asked again"
+        printed, _, line = first.stderr.strip().splitlines()[-1].partition(", type: ")
+        assert printed == "2 results without the score of a trait; to have the judges asked again"
         assert run(*shlex.split(line)[1:]).stderr.strip().splitlines()[-1].endswith(line)
         judge.status, asked = 200, len(server.requests)
         again = run(*shlex.split(line)[1:])

@@ -92,9 +92,9 @@ def test_an_item_whose_stage_hangs_is_an_error_and_the_run_ends(
         "q1": ("error", "stage"),
         "q2": ("passed", None),
     }
-    told = found["q1"]["error"]
-    assert told.startswith(f"Lookup: ended after {LIMIT} s without progress"), told
-    assert "it is a stage of lookup-checks (plugin lookup), stage_idle_timeout gives it more time" in told
+    printed = found["q1"]["error"]
+    assert printed.startswith(f"Lookup: ended after {LIMIT} s without progress"), printed
+    assert "it is a stage of lookup-checks (plugin lookup), stage_idle_timeout gives it more time" in printed
 
 
 def test_a_stage_that_blocks_the_event_loop_is_named_while_it_does(

@@ -168,6 +168,6 @@ def test_what_others_print_goes_to_stderr(capsys: pytest.CaptureFixture[str]) ->
         print_parts(["ours"], out)
     print("afterwards", file=sys.stdout)
     note("a \x1b[31mnote")
-    said = capsys.readouterr()
-    assert said.out == "ours\nafterwards\n"
-    assert said.err == "a plugin says hello\na \\x1b[31mnote\n"
+    captured = capsys.readouterr()
+    assert captured.out == "ours\nafterwards\n"
+    assert captured.err == "a plugin says hello\na \\x1b[31mnote\n"

@@ -284,8 +284,8 @@ def test_a_configuration_that_no_run_would_take_is_reported_with_its_plan(
     assert f"Error: {path}: " in result.stderr
     assert "GenerateAnswer" in result.stdout
     if as_json:
-        told = json.loads(result.stdout)["problems"]
-        assert len([problem for problem in told if problem.startswith(f"{path}: ")]) == 1
+        printed = json.loads(result.stdout)["problems"]
+        assert len([problem for problem in printed if problem.startswith(f"{path}: ")]) == 1
 
 
 def test_a_plan_needs_no_models_keys_or_files(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

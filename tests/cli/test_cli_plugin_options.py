@@ -68,9 +68,9 @@ def test_an_option_from_elsewhere_reaches_its_stage(
     tmp_path: Path,
 ) -> None:
     path, answers = write_benchmark("q0"), write_answers(q0="The The The")
-    said = ("verify", path, "--answering-interface", "manual", "--manual-traces", answers, "--quiet", "--out")
-    karenina(*said, tmp_path / "all", code=0)
-    karenina(*said, tmp_path / "distinct", "--distinct-words", code=0)
+    typed = ("verify", path, "--answering-interface", "manual", "--manual-traces", answers, "--quiet", "--out")
+    karenina(*typed, tmp_path / "all", code=0)
+    karenina(*typed, tmp_path / "distinct", "--distinct-words", code=0)
     assert (words_of(tmp_path / "all"), words_of(tmp_path / "distinct")) == ([6], [4])
 
 

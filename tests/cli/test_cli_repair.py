@@ -1,4 +1,4 @@
-"""`karenina repair`: what is made anew, what is told, and what is left when it is killed."""
+"""`karenina repair`: what is made anew, what is printed, and what is left when it is killed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IDS = [f"q{number}" for number in range(6)]
 
 
 @define(eq=False)
-class Said:
+class Replies:
     """A server whose answers and judgments can be changed. It counts both."""
 
     city: str = "Paris"
@@ -50,24 +50,26 @@ class Said:
 
 
 @pytest.fixture
-def said() -> Said:
-    return Said()
+def replies() -> Replies:
+    return Replies()
 
 
 @pytest.fixture
-def server(said: Said) -> Iterator[ScriptedServer]:
-    with ScriptedServer(said) as found:
+def server(replies: Replies) -> Iterator[ScriptedServer]:
+    with ScriptedServer(replies) as found:
         yield found
 
 
 @pytest.fixture
-def done(run: Run, write_benchmark: Files, served: Any, server: ScriptedServer, said: Said) -> Callable[..., None]:
-    """`done(...)`: a finished run of six items in `out`. Afterwards the counts begin anew."""
+def done(
+    run: Run, write_benchmark: Files, served: Any, server: ScriptedServer, replies: Replies
+) -> Callable[..., None]:
+    """`done(...)`: a finished run of six items in `out`. Afterwards the counts are 0."""
 
     def make(*flags: str, code: int = 0) -> None:
         result = run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", "--quiet", *flags)
         assert result.exit_code == code, result.output
-        said.answered = said.judged = 0
+        replies.answered = replies.judged = 0
 
     return make
 
@@ -84,17 +86,19 @@ def files() -> dict[Path, bytes]:
 # What is made anew
 
 
-def test_judgments_that_failed_are_made_again_with_the_answers_that_are_there(run: Run, done: Any, said: Said) -> None:
-    said.silent = {"q1", "q4"}
+def test_judgments_that_failed_are_made_again_with_the_answers_that_are_there(
+    run: Run, done: Any, replies: Replies
+) -> None:
+    replies.silent = {"q1", "q4"}
     done(code=3)
-    said.silent = set()
+    replies.silent = set()
     result = run("repair", "out", "--outcome", "error", "--kind", "judge", "--json")
     assert result.exit_code == 0, result.output
-    assert (said.answered, said.judged) == (0, 2)
+    assert (replies.answered, replies.judged) == (0, 2)
     assert set(outcomes().values()) == {"passed"}
-    told = json.loads(result.stdout)
-    assert told["outcomes"] == {"passed": 6}
-    assert told["repair"] | {"kept_in": ""} == {
+    printed = json.loads(result.stdout)
+    assert printed["outcomes"] == {"passed": 6}
+    assert printed["repair"] | {"kept_in": ""} == {
         "kept_in": "",
         "mode": "replay",
         "status": "completed",
@@ -104,19 +108,19 @@ def test_judgments_that_failed_are_made_again_with_the_answers_that_are_there(ru
         "outcomes_after": {"passed": 2},
         "changed": 2,
     }
-    kept = Path(told["repair"]["kept_in"])
+    kept = Path(printed["repair"]["kept_in"])
     assert sorted(path.name for path in kept.iterdir()) == [
         *("journal.sqlite", "manifest.json", "repair.json", "results.jsonl", "run.lock")
     ]
     assert kept.name in result.stderr
 
 
-def test_answers_are_asked_for_again_where_that_is_wanted(run: Run, done: Any, said: Said) -> None:
+def test_answers_are_asked_for_again_where_that_is_wanted(run: Run, done: Any, replies: Replies) -> None:
     done()
-    said.answer = "It is Lyon."
+    replies.answer = "It is Lyon."
     result = run("repair", "out", "--mode", "live", "--questions", "2,q3", "--quiet")
     assert result.exit_code == 0, result.output
-    assert (said.answered, said.judged) == (2, 2)
+    assert (replies.answered, replies.judged) == (2, 2)
     lines = Path("out/results.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["generation"]["raw_llm_response"] for line in lines] == [
         *("Paris.", "Paris.", "It is Lyon.", "It is Lyon.", "Paris.", "Paris.")
@@ -124,20 +128,20 @@ def test_answers_are_asked_for_again_where_that_is_wanted(run: Run, done: Any, s
     assert "Repaired: 2 results, 0 with another outcome" in result.stdout
 
 
-def test_results_with_traits_without_a_score_can_be_chosen(run: Run, done: Any, said: Said) -> None:
+def test_results_with_traits_without_a_score_can_be_chosen(run: Run, done: Any, replies: Replies) -> None:
     done()
     result = run("repair", "out", "--unscored")
     assert result.exit_code == 1
     assert "no result has a trait without a score" in result.stderr
-    assert said.judged == 0
+    assert replies.judged == 0
 
 
-def test_everything_can_be_judged_again(run: Run, done: Any, said: Said) -> None:
+def test_everything_can_be_judged_again(run: Run, done: Any, replies: Replies) -> None:
     done()
-    said.city = "Lyon"
+    replies.city = "Lyon"
     result = run("repair", "out", "--all")
     assert result.exit_code == 0, result.output
-    assert (said.answered, said.judged) == (0, 6)
+    assert (replies.answered, replies.judged) == (0, 6)
     assert set(outcomes().values()) == {"failed"}
     assert "Repaired: 6 results, 6 with another outcome" in result.stdout
 
@@ -156,17 +160,17 @@ def test_everything_can_be_judged_again(run: Run, done: Any, said: Said) -> None
     ],
 )
 def test_a_dry_run_says_what_would_be_made_anew_and_changes_nothing(
-    run: Run, done: Any, said: Said, flags: list[str], count: int
+    run: Run, done: Any, replies: Replies, flags: list[str], count: int
 ) -> None:
-    said.silent = {"q1", "q4"}
+    replies.silent = {"q1", "q4"}
     done(code=3)
     before = files()
     result = run("repair", "out", "--dry-run", "--json", *flags)
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert (told["rows"], told["results"], told["mode"], told["run_dir"]) == (count, 6, "replay", "out")
-    assert len(told["selected_keys"]) == count
-    assert told["models"] == [
+    printed = json.loads(result.stdout)
+    assert (printed["rows"], printed["results"], printed["mode"], printed["run_dir"]) == (count, 6, "replay", "out")
+    assert len(printed["selected_keys"]) == count
+    assert printed["models"] == [
         {
             "answering": "openai_endpoint:the-answering-model",
             "parsing": "openai_endpoint:the-parsing-model",
@@ -176,7 +180,7 @@ def test_a_dry_run_says_what_would_be_made_anew_and_changes_nothing(
     shown = run("repair", "out", "--dry-run", *flags)
     assert f"Mode replay: {count} of 6 results" in shown.stdout
     assert "Nothing was changed." in shown.stdout
-    assert (said.answered, said.judged) == (0, 0)
+    assert (replies.answered, replies.judged) == (0, 0)
     assert files() == before
 
 
@@ -228,7 +232,7 @@ def test_what_is_no_run_directory_is_named(run: Run, tmp_path: Path) -> None:
     assert "is no run directory" in result.stderr
 
 
-def test_a_benchmark_that_was_changed_is_named_and_nothing_is_repaired(run: Run, done: Any, said: Said) -> None:
+def test_a_benchmark_that_was_changed_is_named_and_nothing_is_repaired(run: Run, done: Any, replies: Replies) -> None:
     done()
     path = Path("capitals.jsonld")
     path.write_text(path.read_text("utf-8").replace("of France? (q5)", "of Italy? (q5)"), "utf-8")
@@ -237,27 +241,27 @@ def test_a_benchmark_that_was_changed_is_named_and_nothing_is_repaired(run: Run,
     assert result.exit_code == 1
     assert "the question 'q5' has another text" in result.stderr
     assert "karenina resume out --fork NEWDIR" in result.stderr
-    assert (said.judged, files()) == (0, before)
+    assert (replies.judged, files()) == (0, before)
 
 
-def test_answers_that_are_missing_need_the_other_mode(run: Run, done: Any, said: Said, served: Any) -> None:
-    said.answer = Reply.error(400)
+def test_answers_that_are_missing_need_the_other_mode(run: Run, done: Any, replies: Replies, served: Any) -> None:
+    replies.answer = Reply.error(400)
     done(code=3)
     result = run("repair", "out", "--all")
     assert result.exit_code == 1
-    assert "Error: 6 of these results have no answer" in result.stderr, "one problem, told as one"
-    said.answer = "Paris."
+    assert "Error: 6 of these results have no answer" in result.stderr, "one problem, printed as one"
+    replies.answer = "Paris."
     assert "they need --mode live" in run("repair", "out", "--all", "--dry-run").stdout
     assert run("repair", "out", "--all", "--mode", "live").exit_code == 0
     assert set(outcomes().values()) == {"passed"}
 
 
-def test_empty_answers_are_there_to_be_judged_again(run: Run, done: Any, said: Said) -> None:
-    said.answer = ""
+def test_empty_answers_are_there_to_be_judged_again(run: Run, done: Any, replies: Replies) -> None:
+    replies.answer = ""
     done()
     result = run("repair", "out", "--all")
     assert result.exit_code == 0, result.output
-    assert (set(outcomes().values()), said.judged) == ({"failed"}, 0)
+    assert (set(outcomes().values()), replies.judged) == ({"failed"}, 0)
 
 
 # Killed
@@ -279,17 +283,17 @@ def test_a_repair_that_is_killed_is_gone_on_with(
     run: Run, write_benchmark: Files, served: Any, begun: Any, mode: str, calls: int
 ) -> None:
     """Results that were made anew stay so, the others are those of before, and what was asked is not asked again."""
-    said, asked, held = Said(), itertools.count(1), threading.Event()
+    replies, asked, held = Replies(), itertools.count(1), threading.Event()
     killing = False
 
     async def slow(request: Any) -> Any:
         if killing and next(asked) > calls:
             await asyncio.to_thread(held.wait, 120)
-        return said(request)
+        return replies(request)
 
     with ScriptedServer(slow) as server:
         assert run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", "--quiet").exit_code == 0
-        said.city, said.answered, said.judged, killing = "Lyon", 0, 0, True
+        replies.city, replies.answered, replies.judged, killing = "Lyon", 0, 0, True
         process = begun("--mode", mode)
         before = server.count
         server.wait_for(before + calls + 1, timeout=120)
@@ -310,9 +314,9 @@ def test_a_repair_that_is_killed_is_gone_on_with(
         assert server.count - before <= 6 * per_item + 2  # at most those that were under way are asked once more
     assert json.loads(result.stdout)["outcomes"] == {"failed": 6}
     assert set(outcomes().values()) == {"failed"}
-    told = json.loads(Path("out/manifest.json").read_text("utf-8"))
-    assert (told["status"], told["repair"], len(told["repairs"])) == ("completed", None, 1)
-    record = json.loads((Path("out") / told["repairs"][0] / "repair.json").read_text("utf-8"))
+    printed = json.loads(Path("out/manifest.json").read_text("utf-8"))
+    assert (printed["status"], printed["repair"], len(printed["repairs"])) == ("completed", None, 1)
+    record = json.loads((Path("out") / printed["repairs"][0] / "repair.json").read_text("utf-8"))
     assert (record["status"], record["outcomes_after"], record["changed"]) == ("completed", {"failed": 6}, 6)
 
 
@@ -320,17 +324,17 @@ def test_a_repair_that_is_killed_is_gone_on_with(
 def test_a_repair_that_is_killed_while_it_begins_is_none_or_is_gone_on_with(
     run: Run, write_benchmark: Files, served: Any, begun: Any, moment: str
 ) -> None:
-    said, held = Said(), threading.Event()
+    replies, held = Replies(), threading.Event()
     killing = False
 
     async def slow(request: Any) -> Any:
         if killing:
             await asyncio.to_thread(held.wait, 120)
-        return said(request)
+        return replies(request)
 
     with ScriptedServer(slow) as server:
         assert run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", "--quiet").exit_code == 0
-        said.city, killing, before = "Lyon", True, Path("out/results.jsonl").read_bytes()
+        replies.city, killing, before = "Lyon", True, Path("out/results.jsonl").read_bytes()
         process = begun()
         deadline = time.monotonic() + 120
         while not list(Path("out").glob(moment)):
@@ -339,10 +343,10 @@ def test_a_repair_that_is_killed_while_it_begins_is_none_or_is_gone_on_with(
         process.kill()
         held.set()
         assert Path("out/results.jsonl").read_bytes() == before
-        told = json.loads(Path("out/manifest.json").read_text("utf-8"))
+        printed = json.loads(Path("out/manifest.json").read_text("utf-8"))
         result = run("resume", "out", "--quiet")
         assert result.exit_code == 0, result.output
-        assert set(outcomes().values()) == ({"failed"} if told.get("repair") else {"passed"})
+        assert set(outcomes().values()) == ({"failed"} if printed.get("repair") else {"passed"})
         assert run("repair", "out", "--all", "--quiet").exit_code == 0
     assert set(outcomes().values()) == {"failed"}
 
@@ -350,7 +354,7 @@ def test_a_repair_that_is_killed_while_it_begins_is_none_or_is_gone_on_with(
 # Budgets
 
 
-def told(run: Run) -> Any:
+def printed(run: Run) -> Any:
     """What `status` says; `spent` is added: tokens."""
     document = json.loads(run("status", "out", "--json").stdout)
     total = document["ledger"]["total"]
@@ -358,10 +362,10 @@ def told(run: Run) -> Any:
 
 
 def test_a_repair_that_its_budget_has_stopped_says_so_and_is_gone_on_with_by_a_higher_one(
-    run: Run, done: Any, said: Said
+    run: Run, done: Any, replies: Replies
 ) -> None:
     done()
-    said.city, before = "Lyon", told(run)
+    replies.city, before = "Lyon", printed(run)
     assert (before["repair"], before["next"]) == (None, "karenina show out")
     limit = str(before["spent"] + 1)
     result = run("repair", "out", "--all", "--quiet", "--concurrency", "1", "--budget-tokens", limit)
@@ -369,7 +373,7 @@ def test_a_repair_that_its_budget_has_stopped_says_so_and_is_gone_on_with_by_a_h
     assert "5 results still to be made again" in result.stderr
     assert "karenina resume out --budget-tokens MORE" in result.stderr
     assert "The repair has not ended." in result.stdout
-    stopped = told(run)
+    stopped = printed(run)
     assert stopped["repair"] == {"mode": "replay", "rows": 6, "remaining": 5}
     assert (stopped["state"], stopped["done"]) == ("interrupted", 6)
     assert stopped["next"] == "karenina resume out --budget-tokens MORE"
@@ -377,23 +381,25 @@ def test_a_repair_that_its_budget_has_stopped_says_so_and_is_gone_on_with_by_a_h
     result = run("resume", "out", "--quiet")  # as the line was before somebody gave it a higher budget
     assert result.exit_code == 3, result.output
     assert "karenina resume out --budget-tokens MORE" in result.stderr
-    assert (said.judged, told(run)["repair"]["remaining"]) == (1, 5)
+    assert (replies.judged, printed(run)["repair"]["remaining"]) == (1, 5)
     result = run("resume", "out", "--quiet", "--budget-tokens", str(stopped["spent"] + 1))
     assert result.exit_code == 3, result.output
-    assert told(run)["next"] == "karenina resume out --budget-tokens MORE"
+    assert printed(run)["next"] == "karenina resume out --budget-tokens MORE"
     own = Path("out") / json.loads(Path("out/manifest.json").read_text("utf-8"))["repair"]
     settings = json.loads((own / "repair.json").read_text("utf-8"))["config"]
     assert settings["budget_tokens"] == stopped["spent"] + 1  # from now on this one holds
-    assert (said.judged, told(run)["repair"]["remaining"]) == (2, 4)
+    assert (replies.judged, printed(run)["repair"]["remaining"]) == (2, 4)
     result = run("resume", "out", "--quiet", "--budget-tokens", "100000")
     assert result.exit_code == 0, result.output
-    assert (said.judged, told(run)["repair"]) == (6, None)
+    assert (replies.judged, printed(run)["repair"]) == (6, None)
     assert json.loads(Path("out/manifest.json").read_text("utf-8"))["config"]["budget_tokens"] is None
 
 
-def test_a_budget_of_the_beginning_holds_for_a_repair_that_has_none_of_its_own(run: Run, done: Any, said: Said) -> None:
+def test_a_budget_of_the_beginning_holds_for_a_repair_that_has_none_of_its_own(
+    run: Run, done: Any, replies: Replies
+) -> None:
     done("--budget-tokens", "100000")
-    said.city, limit = "Lyon", str(told(run)["spent"] + 1)
+    replies.city, limit = "Lyon", str(printed(run)["spent"] + 1)
     assert run("repair", "out", "--all", "--quiet", "--concurrency", "1", "--budget-tokens", limit).exit_code == 3
     assert run("repair", "out", "--undo").exit_code == 0
     assert run("repair", "out", "--all", "--quiet").exit_code == 0
@@ -403,25 +409,27 @@ def test_a_budget_of_the_beginning_holds_for_a_repair_that_has_none_of_its_own(r
 # Outages, and the way back
 
 
-def test_a_repair_that_met_an_outage_says_how_to_go_on_and_really_asks(run: Run, done: Any, said: Said) -> None:
+def test_a_repair_that_met_an_outage_says_how_to_continue_and_really_asks(
+    run: Run, done: Any, replies: Replies
+) -> None:
     done()
-    said.city, said.down = "Lyon", True
+    replies.city, replies.down = "Lyon", True
     result = run("repair", "out", "--all", "--set", "run.retry_policy.server.max_attempts=1")
     assert result.exit_code == 3, result.output
     assert "karenina resume out" in result.stdout
     assert "The repair has not ended." in result.stdout
     assert set(outcomes().values()) == {"error"}
-    said.down, said.judged = False, 0
+    replies.down, replies.judged = False, 0
     result = run("resume", "out", "--quiet")
     assert result.exit_code == 0, result.output
-    assert (said.answered, said.judged) == (0, 6)
+    assert (replies.answered, replies.judged) == (0, 6)
     assert set(outcomes().values()) == {"failed"}
 
 
-def test_a_repair_is_taken_back(run: Run, done: Any, said: Said) -> None:
+def test_a_repair_is_taken_back(run: Run, done: Any, replies: Replies) -> None:
     done()
     before = Path("out/results.jsonl").read_bytes()
-    said.city = "Lyon"
+    replies.city = "Lyon"
     assert run("repair", "out", "--all", "--quiet").exit_code == 0
     refused = run("repair", "out", "--undo", "--all", "--mode", "live", "--set", "run.concurrency=1")
     assert refused.exit_code == 2
@@ -436,7 +444,7 @@ def test_a_repair_is_taken_back(run: Run, done: Any, said: Said) -> None:
     assert "no repair" in again.stderr
 
 
-def test_a_sink_that_does_not_exist_leaves_no_repair(run: Run, done: Any, said: Said) -> None:
+def test_a_sink_that_does_not_exist_leaves_no_repair(run: Run, done: Any, replies: Replies) -> None:
     done()
     before = files()
     result = run("repair", "out", "--all", "--sink", "nosuch:there")
@@ -445,7 +453,7 @@ def test_a_sink_that_does_not_exist_leaves_no_repair(run: Run, done: Any, said: 
     changed = {path for path, data in files().items() if before.get(path) != data}
     assert changed <= {Path("out/run.lock")}
     assert run("repair", "out", "--all", "--quiet").exit_code == 0
-    assert said.judged == 6
+    assert replies.judged == 6
 
 
 @pytest.mark.parametrize("mode", ["replay", "live"])
@@ -453,19 +461,19 @@ def test_a_repair_that_was_killed_is_taken_back_with_all_that_it_left(
     run: Run, write_benchmark: Files, served: Any, begun: Any, mode: str
 ) -> None:
     """SQLite would read the log of the killed process into the journal that takes the place of the other one."""
-    said, asked, held = Said(), itertools.count(1), threading.Event()
+    replies, asked, held = Replies(), itertools.count(1), threading.Event()
     killing = False
 
     async def slow(request: Any) -> Any:
         if killing and next(asked) > 5:
             await asyncio.to_thread(held.wait, 120)
-        return said(request)
+        return replies(request)
 
     with ScriptedServer(slow) as server:
         assert run("verify", write_benchmark(*IDS), *served(server.url), "--out", "out", "--quiet").exit_code == 0
         before = Path("out/results.jsonl").read_bytes()
-        told = json.loads(Path("out/manifest.json").read_text("utf-8"))
-        said.city, said.answer, killing, count = "Lyon", "It is Lyon.", True, server.count
+        printed = json.loads(Path("out/manifest.json").read_text("utf-8"))
+        replies.city, replies.answer, killing, count = "Lyon", "It is Lyon.", True, server.count
         process = begun("--mode", mode)
         server.wait_for(count + 6, timeout=120)
         process.kill()
@@ -478,7 +486,7 @@ def test_a_repair_that_was_killed_is_taken_back_with_all_that_it_left(
         assert result.exit_code == 0, result.output
         assert server.count == count
         summary = json.loads(result.stdout)
-        assert (summary["outcomes"], summary["paid"]["calls"]) == ({"passed": 6}, told["summary"]["paid"]["calls"])
+        assert (summary["outcomes"], summary["paid"]["calls"]) == ({"passed": 6}, printed["summary"]["paid"]["calls"])
         assert Path("out/results.jsonl").read_bytes() == before
         assert run("doctor", "out").exit_code == 0
         assert run("repair", "out", "--all", "--quiet").exit_code == 0

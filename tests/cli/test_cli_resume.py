@@ -89,8 +89,8 @@ def test_a_provider_that_wants_to_be_left_alone_ends_the_run_and_the_command_say
         assert re.fullmatch(r"[45] of 6 items have no result; to continue, type: karenina resume out", ended), (
             result.stderr
         )
-        told = " ".join(result.stdout.split())
-        assert re.search(r"asks to be left alone for (600|59\d) s \(until [-\d]+ [:\d]+\)", told), result.stdout
+        printed = " ".join(result.stdout.split())
+        assert re.search(r"asks to be left alone for (600|59\d) s \(until [-\d]+ [:\d]+\)", printed), result.stdout
         assert set(outcomes()) == {"passed"}
         assert standing(Path("out")).state == "interrupted"
         well = True
@@ -185,8 +185,8 @@ def test_a_benchmark_that_is_gone_is_named_with_what_to_do(run: Run, limited: Sc
         result = run(*command)
         assert result.exit_code == 1
         if command[0] == "resume":
-            told = "capitals.jsonld, is not there any more; put it back, or give it: --benchmark FILE, or from Python"
-            assert told in result.stderr
+            text = "capitals.jsonld, is not there any more; put it back, or give it: --benchmark FILE, or from Python"
+            assert text in result.stderr
             assert "Next: karenina resume out --budget-tokens MORE --benchmark FILE\n" in run("status", "out").stdout
             more = ["--benchmark", "elsewhere.jsonld", "--budget-tokens", "1000000"]
             assert run(*command, *more).exit_code == 0
@@ -430,14 +430,14 @@ def test_the_status_says_how_far_a_run_is_and_what_to_type(run: Run, limited: Sc
     shown = run("status", "out")
     assert shown.exit_code == 0
     assert "Next: karenina resume out --budget-tokens MORE\n" in shown.stdout
-    said = json.loads(run("status", "out", "--json").stdout)
-    (note,) = said["notes"]
+    shown_status = json.loads(run("status", "out", "--json").stdout)
+    (note,) = shown_status["notes"]
     assert note.startswith("budget_tokens: the budget of 500 tokens is used up")
     assert f"Notes\n  {note}\n" in shown.stdout, "why it was left"
     assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == files
-    assert (said["state"], said["items"], said["pid"]) == ("interrupted", 6, None)
-    assert said["outcomes"] == outcomes()
-    assert said["ledger"]["total"]["calls"] == limited.count
+    assert (shown_status["state"], shown_status["items"], shown_status["pid"]) == ("interrupted", 6, None)
+    assert shown_status["outcomes"] == outcomes()
+    assert shown_status["ledger"]["total"]["calls"] == limited.count
     run("resume", "out", "--budget-tokens", "1000000")
     done = run("status", "out").stdout
     assert "Next: karenina show out" in done
@@ -544,13 +544,13 @@ def test_where_code_is_trusted_all_that_was_typed_is_typed_again(
     assert run("verify", write_benchmark("q0"), *flags).exit_code == 0
     write_benchmark("q0", "q1", template=PYTHON, language="python")
     extension = ["extend", "out", "--questions", "all", "--manual-traces", str(answers)]
-    told = run(*extension)
-    assert told.exit_code == 1
-    assert shlex.join(["karenina", "extend", "--trust", *extension[1:]]) in told.stderr.splitlines()
+    printed = run(*extension)
+    assert printed.exit_code == 1
+    assert shlex.join(["karenina", "extend", "--trust", *extension[1:]]) in printed.stderr.splitlines()
     fork = ["resume", "out", "--fork", "new", "--manual-traces", str(answers)]
-    told = run(*fork)
-    assert told.exit_code == 1
-    assert shlex.join(["karenina", "resume", "--trust", *fork[1:]]) in told.stderr.splitlines()
+    printed = run(*fork)
+    assert printed.exit_code == 1
+    assert shlex.join(["karenina", "resume", "--trust", *fork[1:]]) in printed.stderr.splitlines()
 
 
 # Signals
@@ -630,8 +630,8 @@ def test_the_second_interrupt_ends_the_run_at_once(
     assert outcomes() == {"passed": 3}
 
 
-def test_where_nothing_has_begun_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
-    async def work(control: RunControl) -> Any:
+def test_where_nothing_has_begun_there_is_nothing_to_continue(tmp_path: Path) -> None:
+    async def work(on_result: Any, control: RunControl) -> Any:
         raise asyncio.CancelledError
 
     with pytest.raises(Interrupted, match=r"^interrupted: 0 of 3 items are done$"):

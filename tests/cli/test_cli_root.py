@@ -162,10 +162,10 @@ def test_expected_errors_are_reported_without_a_traceback(
     error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert exits.ended_by(error) == code
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.strip()
-    assert "Traceback" not in said.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.strip()
+    assert "Traceback" not in captured.err
 
 
 def test_every_problem_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,13 +56,13 @@ def test_any_text_selects_known_questions_or_is_refused(text: str) -> None:
 def test_everything_unknown_is_reported_at_once() -> None:
     with pytest.raises(ConfigError) as raised:
         select_questions("urn:q44,10,5-3,,0", IDS)
-    said = [problem.message for problem in raised.value.problems]
-    assert len(said) == 4
-    assert "no question 'urn:q44' (did you mean 'urn:q4'?)" in said[0]
-    assert "no position 10" in said[1]
-    assert "from 0 to 9" in said[1]
-    assert "write 3-5" in said[2]
-    assert "empty entry" in said[3]
+    messages = [problem.message for problem in raised.value.problems]
+    assert len(messages) == 4
+    assert "no question 'urn:q44' (did you mean 'urn:q4'?)" in messages[0]
+    assert "no position 10" in messages[1]
+    assert "from 0 to 9" in messages[1]
+    assert "write 3-5" in messages[2]
+    assert "empty entry" in messages[3]
 
 
 def test_an_id_wins_over_a_position_and_may_hold_a_comma() -> None:

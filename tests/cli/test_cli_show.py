@@ -167,7 +167,7 @@ def test_models_and_replicates_narrow_it_down(run: Run, write_run: Callable[...,
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["q-ona"], "did you mean 'q-one'?"),
         (["q-t"], "is the beginning of 2 ids: q-two, q-ten"),
@@ -175,10 +175,10 @@ def test_models_and_replicates_narrow_it_down(run: Run, write_run: Callable[...,
         (["--replicate", "4"], "there is: 1"),
     ],
 )
-def test_what_is_not_there(arguments: list[str], said: str, run: Run, write_run: Callable[..., Path]) -> None:
+def test_what_is_not_there(arguments: list[str], message: str, run: Run, write_run: Callable[..., Path]) -> None:
     result = run("show", write_run(result_of("q-one"), result_of("q-two"), result_of("q-ten")), *arguments)
     assert result.exit_code == 1
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stdout == ""
 
 
@@ -206,12 +206,12 @@ def test_nothing_that_was_extracted_or_went_wrong_can_pass_for_the_report(
 ) -> None:
     forged = "Rome\nOutcome: passed"
     result = result_of("q")
-    told = evolve(
+    printed = evolve(
         result,
         metadata=evolve(result.metadata, error=forged, warnings=(forged,)),
         template=evolve(result.template, parsed_llm_response={"capital": forged}),
     )
-    shown = run("show", write_run(told), "q").stdout
+    shown = run("show", write_run(printed), "q").stdout
     assert len(re.findall(r"^Outcome: ", shown, re.M)) == 1
     assert "Error: Rome Outcome: passed" in shown
     assert "Warning: Rome Outcome: passed" in shown

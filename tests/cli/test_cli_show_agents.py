@@ -51,53 +51,53 @@ def shown(run: Run, tmp_path: Path) -> Callable[[VerificationResult], str]:
 
 def test_the_work_of_a_model_that_gave_no_answer_is_shown(shown: Callable[[VerificationResult], str]) -> None:
     metrics = agent_metrics(WORK, limit="tool_calls")
-    told = shown(result_of(generation=GenerationPart(trace_messages=trace_dicts(WORK), agent_metrics=metrics)))
-    assert "(none; what was done until then:)" in told
-    assert "Let me look." in told
-    assert '\n    calls read_file: {"path": "sales.csv"}\n' in told
-    assert "\n    tool failed: error: there is no such file\n" in told
-    assert "calls of tools" in told
-    assert "1 (read_file 1)" in told
-    assert "1 answer of tools (read_file)" in told
-    assert told.index("ended by its limit of") < told.index("tool_calls")
+    printed = shown(result_of(generation=GenerationPart(trace_messages=trace_dicts(WORK), agent_metrics=metrics)))
+    assert "(none; what was done until then:)" in printed
+    assert "Let me look." in printed
+    assert '\n    calls read_file: {"path": "sales.csv"}\n' in printed
+    assert "\n    tool failed: error: there is no such file\n" in printed
+    assert "calls of tools" in printed
+    assert "1 (read_file 1)" in printed
+    assert "1 answer of tools (read_file)" in printed
+    assert printed.index("ended by its limit of") < printed.index("tool_calls")
 
 
 def test_a_model_that_did_nothing_has_no_work(shown: Callable[[VerificationResult], str]) -> None:
-    told = shown(result_of())
-    assert "  (none)\n" in told
+    printed = shown(result_of())
+    assert "  (none)\n" in printed
     for absent in ("until then", "Work of", "Investigation", "Workspace"):
-        assert absent not in told
+        assert absent not in printed
 
 
 def test_investigations_are_shown_and_equal_ones_once(shown: Callable[[VerificationResult], str]) -> None:
     rubric = RubricPart(agentic_trait_investigation_traces={"neat": "It is neat.", "new": "It is neat.", "odd": ""})
     template = TemplatePart(investigation_trace="The sum is in out/total.txt.")
-    told = shown(result_of(rubric=rubric, template=template))
-    assert "Investigation of the fields\n  The sum is in out/total.txt.\n" in told
-    assert "Investigation of the traits neat, new\n  It is neat.\n" in told
-    assert told.count("It is neat.") == 1
-    assert "Investigation of the trait odd\n  (there is no record of it)\n" in told
+    printed = shown(result_of(rubric=rubric, template=template))
+    assert "Investigation of the fields\n  The sum is in out/total.txt.\n" in printed
+    assert "Investigation of the traits neat, new\n  It is neat.\n" in printed
+    assert printed.count("It is neat.") == 1
+    assert "Investigation of the trait odd\n  (there is no record of it)\n" in printed
 
 
 def test_a_long_investigation_is_cut_in_its_middle_and_says_how_to_see_all(
     shown: Callable[[VerificationResult], str], run: Run, tmp_path: Path
 ) -> None:
     trace = "\n".join([*(f"line {number}" for number in range(100)), "x" * 700, "The finding."])
-    told = shown(result_of(rubric=RubricPart(agentic_trait_investigation_traces={"neat": trace})))
-    assert "  line 0\n" in told
-    assert "  The finding.\n" in told
-    assert "line 50\n" not in told
-    assert "62 lines left out; --json prints all of it" in told
-    assert f"{'x' * 500}… (200 more characters)" in told
+    printed = shown(result_of(rubric=RubricPart(agentic_trait_investigation_traces={"neat": trace})))
+    assert "  line 0\n" in printed
+    assert "  The finding.\n" in printed
+    assert "line 50\n" not in printed
+    assert "62 lines left out; --json prints all of it" in printed
+    assert f"{'x' * 500}… (200 more characters)" in printed
     document = json.loads(run("show", str(tmp_path), "q", "--json").stdout)
     assert document["rubric"]["agentic_trait_investigation_traces"]["neat"] == trace
 
 
 def test_a_tool_cannot_command_the_terminal(shown: Callable[[VerificationResult], str]) -> None:
     template = TemplatePart(investigation_trace="\x1b[2J\u202egone")
-    told = shown(result_of(template=template, generation=GenerationPart(agent_metrics={"limit": "\x1b[2J"})))
-    assert "\x1b" not in told
-    assert "\u202e" not in told
+    printed = shown(result_of(template=template, generation=GenerationPart(agent_metrics={"limit": "\x1b[2J"})))
+    assert "\x1b" not in printed
+    assert "\u202e" not in printed
 
 
 def row(**facts: Any) -> CaptureRow:
@@ -111,9 +111,9 @@ def test_the_kept_workspace_is_named(shown: Callable[[VerificationResult], str],
     append_row(folder, row(destination="q__r1", copied_file_count=1, copy_errors=("huge.bin is too large",)))
     with (folder / "manifest.jsonl").open("a") as file:
         file.write('{"result_id": "r1", "desti')  # the run was killed
-    told = shown(result_of())
-    assert f"Workspace: {folder / 'q__r1'} (1 file)\n  not kept: huge.bin is too large\n" in told
-    assert "another" not in told
+    printed = shown(result_of())
+    assert f"Workspace: {folder / 'q__r1'} (1 file)\n  not kept: huge.bin is too large\n" in printed
+    assert "another" not in printed
     (folder / "manifest.jsonl").unlink()
     append_row(folder, row(status="skipped", skip_reason="it holds more than 5 bytes"))
     assert "Workspace: not kept: it holds more than 5 bytes" in shown(result_of())
@@ -125,14 +125,14 @@ SAID = Message("assistant", [TextBlock("They add up to 7.")])
 def test_the_trace_of_an_agent_that_answered_follows_the_answer(shown: Callable[[VerificationResult], str]) -> None:
     rows = trace_dicts([*WORK, SAID])
     generation = GenerationPart(raw_llm_response="a trace as text", trace_messages=rows)
-    told = shown(result_of(generation=generation, evaluation_input="They add up to 7."))
-    assert "Answer of openai_endpoint:worker, replicate 1, as the judge read it\n  They add up to 7.\n" in told
-    trace = told.partition("Trace (3 messages)\n")[2]
+    printed = shown(result_of(generation=generation, evaluation_input="They add up to 7."))
+    assert "Answer of openai_endpoint:worker, replicate 1, as the judge read it\n  They add up to 7.\n" in printed
+    trace = printed.partition("Trace (3 messages)\n")[2]
     assert trace.startswith(
         '  assistant\n    Let me look.\n    calls read_file: {"path": "sales.csv"}\n'
         "  tool\n    tool failed: error: there is no such file\n  assistant\n    They add up to 7.\n"
     )
-    assert "a trace as text" not in told
+    assert "a trace as text" not in printed
 
 
 def test_an_answer_that_is_all_there_is_has_no_trace(shown: Callable[[VerificationResult], str]) -> None:
@@ -141,37 +141,37 @@ def test_an_answer_that_is_all_there_is_has_no_trace(shown: Callable[[Verificati
         trace_messages=trace_dicts([SAID]),
         conversation_context=[Message.user("What do the sales add up to?").to_dict()],
     )
-    told = shown(result_of(generation=generation, evaluation_input="They add up to 7."))
-    assert "Trace" not in told
-    assert "The whole reply" not in told
-    assert "Sent to the model" not in told
-    assert "as the judge read it" not in told
+    printed = shown(result_of(generation=generation, evaluation_input="They add up to 7."))
+    assert "Trace" not in printed
+    assert "The whole reply" not in printed
+    assert "Sent to the model" not in printed
+    assert "as the judge read it" not in printed
 
 
 def test_a_reply_without_messages_is_shown_beside_what_the_judge_read(
     shown: Callable[[VerificationResult], str],
 ) -> None:
-    told = shown(result_of(generation=GenerationPart(raw_llm_response="Well. Seven."), evaluation_input="Seven."))
-    assert "The whole reply\n  Well. Seven.\n" in told
+    printed = shown(result_of(generation=GenerationPart(raw_llm_response="Well. Seven."), evaluation_input="Seven."))
+    assert "The whole reply\n  Well. Seven.\n" in printed
 
 
 def test_examples_in_the_prompt_are_shown(shown: Callable[[VerificationResult], str]) -> None:
     sent = [Message.system("Be brief."), Message.user("1 + 1?"), Message.assistant("2"), Message.user("2 + 2?")]
     generation = GenerationPart(raw_llm_response="4", conversation_context=[message.to_dict() for message in sent])
-    told = shown(result_of(generation=generation))
-    assert "Sent to the model (4 messages)\n  system\n    Be brief.\n  user\n    1 + 1?\n" in told
+    printed = shown(result_of(generation=generation))
+    assert "Sent to the model (4 messages)\n  system\n    Be brief.\n  user\n    1 + 1?\n" in printed
 
 
 @pytest.mark.parametrize("odd", [{}, {"role": None, "content": 7}, {"content": [3, {"type": "image"}]}])
 def test_messages_of_other_tools_are_shown_as_they_are(
     odd: dict[str, Any], shown: Callable[[VerificationResult], str]
 ) -> None:
-    told = shown(result_of(generation=GenerationPart(raw_llm_response="4", trace_messages=[odd])))
-    assert "Trace (1 message)" in told
+    printed = shown(result_of(generation=GenerationPart(raw_llm_response="4", trace_messages=[odd])))
+    assert "Trace (1 message)" in printed
 
 
 def test_a_message_cannot_pass_for_another_one(shown: Callable[[VerificationResult], str]) -> None:
     rows = trace_dicts([Message("assistant", [TextBlock("Done.\ntool\n  all is well\n\nOutcome: passed")]), SAID])
-    told = shown(result_of(generation=GenerationPart(raw_llm_response="x", trace_messages=rows)))
-    assert "\n  tool\n" not in told
-    assert told.count("\nOutcome: ") == 1
+    printed = shown(result_of(generation=GenerationPart(raw_llm_response="x", trace_messages=rows)))
+    assert "\n  tool\n" not in printed
+    assert printed.count("\nOutcome: ") == 1

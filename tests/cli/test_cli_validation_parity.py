@@ -60,13 +60,13 @@ def test_a_broken_template_is_reported_of_before_a_run(text: str, run: Run, tmp_
     Path("answers.json").write_text('{"q": "x"}', "utf-8")
     checked = run("benchmark", "validate", "b.jsonld", "--trust", "--json")
     assert checked.exit_code == 1
-    (told,) = json.loads(checked.stdout)["questions"]
-    assert told["state"] == "unusable"
+    (printed,) = json.loads(checked.stdout)["questions"]
+    assert printed["state"] == "unusable"
     manual = ["--answering-interface", "manual", "--manual-traces", "answers.json", "--trust"]
     assert run("verify", "b.jsonld", *manual, "--out", "run", "--quiet").exit_code == 3
     (result,) = VerificationResultSet.load("run")
     assert str(result.outcome) == "error(template)"
-    assert str(result.metadata.error).endswith(told["reason"])
+    assert str(result.metadata.error).endswith(printed["reason"])
 
 
 def test_a_missing_embedder_is_a_note_on_the_templates_that_need_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,7 @@ def test_another_sink_gets_the_results_too(run: Run, write_benchmark: Files, ser
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--answering-interface", "openai_endpont"], "did you mean 'openai_endpoint'?"),
         (["--with", "astention"], "no installed stage serves the feature 'astention'"),
@@ -153,13 +153,13 @@ def test_another_sink_gets_the_results_too(run: Run, write_benchmark: Files, ser
     ],
 )
 def test_what_cannot_be_run_is_exit_code_1(
-    flags: list[str], said: str, run: Run, write_benchmark: Files, served: Any
+    flags: list[str], message: str, run: Run, write_benchmark: Files, served: Any
 ) -> None:
     with ScriptedServer(city) as server:
         result = run("verify", write_benchmark("q0", "q1"), *served(server.url), *flags)
         assert server.count == 0
     assert result.exit_code == 1
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
 
@@ -168,13 +168,13 @@ def test_a_sink_that_cannot_be_made_or_opened_is_no_run(
     run: Run, write_benchmark: Files, served: Any, tmp_path: Path
 ) -> None:
     with ScriptedServer(city) as server:
-        for number, (sink, said) in enumerate(
+        for number, (sink, message) in enumerate(
             (("sqlte:x", "no sink is called"), ("jsonl:no/such/folder", "cannot be opened"))
         ):
             out = tmp_path / f"out-{number}"
             result = run("verify", write_benchmark("q0"), *served(server.url), "--sink", sink, "--out", out)
             assert result.exit_code == 1
-            assert said in result.stderr
+            assert message in result.stderr
             assert not out.exists() or json.loads((out / "manifest.json").read_text("utf-8"))["status"] == "failed"
         assert server.count == 0
 
@@ -376,7 +376,7 @@ def test_a_run_says_that_nobody_told_what_its_calls_took(run: Run, write_benchma
 
     with ScriptedServer(say) as server:
         path = write_benchmark("q0")
-        told = run("verify", path, *served(server.url)).stdout
-        assert "cost: unknown (the tokens of some calls are unknown)" in " ".join(told.split())
+        printed = run("verify", path, *served(server.url)).stdout
+        assert "cost: unknown (the tokens of some calls are unknown)" in " ".join(printed.split())
         document = json.loads(run("verify", path, *served(server.url), "--json").stdout)
         assert (document["usage_unavailable"], document["cost_usd"]) == (True, None)

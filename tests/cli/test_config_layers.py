@@ -88,10 +88,10 @@ layer = st.fixed_dictionaries({}, optional=dict(FIELDS))
 def test_the_last_layer_that_speaks_of_a_field_wins(
     file: dict[str, Any], environment: dict[str, Any], sets: dict[str, Any], flags: dict[str, Any]
 ) -> None:
-    said = {f"KARENINA_{name.upper()}": str(value) for name, value in environment.items()}
+    variables = {f"KARENINA_{name.upper()}": str(value) for name, value in environment.items()}
     layers = [
         Layer("file", {"run": file}),
-        environment_layer(said),
+        environment_layer(variables),
         settings_layer(f"run.{name}={json.dumps(value)}" for name, value in sets.items()),
     ]
     config = configure(layers, Flags(run=flags), models=False)
@@ -111,8 +111,8 @@ def test_the_last_layer_that_speaks_of_a_feature_wins(values: list[bool | None],
     if on and off:
         assert "contradict" in problems_of(lambda: run_of(*layers, flags=flags))[0]
         return
-    said = [value for value in [*values, on or None, False if off else None] if value is not None]
-    assert run_of(*layers, flags=flags).abstention_enabled is (said[-1] if said else False)
+    switches = [value for value in [*values, on or None, False if off else None] if value is not None]
+    assert run_of(*layers, flags=flags).abstention_enabled is (switches[-1] if switches else False)
 
 
 def test_a_list_of_features_replaces_the_one_below_and_switches_change_it() -> None:
@@ -156,25 +156,25 @@ def test_the_last_layer_that_speaks_of_deep_judgment_wins() -> None:
     assert run_of(off, {"deep_judgment_enabled": True}).deep_judgment_mode == "full"
     assert run_of(reasoning, flags=Flags(features_off=["deep_judgment"])).deep_judgment_mode == "disabled"
     assert run_of(off, flags=Flags(features_on=["deep_judgment"])).deep_judgment_mode == "full"
-    said = problems_of(lambda: run_of({"deep_judgment_mode": "half"}))
-    assert len(said) == 1
-    assert said[0].startswith("run.deep_judgment_mode: must be one of disabled, reasoning_only, full, not 'half'")
+    errors = problems_of(lambda: run_of({"deep_judgment_mode": "half"}))
+    assert len(errors) == 1
+    assert errors[0].startswith("run.deep_judgment_mode: must be one of disabled, reasoning_only, full, not 'half'")
 
 
 def test_a_flag_overrules_the_environment_of_the_embedding_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBEDDING_CHECK", "1")
-    said = environment_layer({"EMBEDDING_CHECK": "1"}).run()
-    assert run_of(said).embedding_check_enabled
-    assert not run_of(said, flags=Flags(features_off=["embedding_check"])).embedding_check_enabled
-    assert not run_of(said, {"embedding_check_enabled": False}).embedding_check_enabled
+    from_environment = environment_layer({"EMBEDDING_CHECK": "1"}).run()
+    assert run_of(from_environment).embedding_check_enabled
+    assert not run_of(from_environment, flags=Flags(features_off=["embedding_check"])).embedding_check_enabled
+    assert not run_of(from_environment, {"embedding_check_enabled": False}).embedding_check_enabled
 
 
 def test_the_environment_of_the_embedding_check_wins_over_the_file() -> None:
     file = {"embedding_check_threshold": 0.5, "embedding_check_model": "file", "embedding_check_enabled": False}
-    said = environment_layer(
+    from_environment = environment_layer(
         {"EMBEDDING_CHECK": "1", "EMBEDDING_CHECK_THRESHOLD": "0.7", "EMBEDDING_CHECK_MODEL": "environment"}
     ).run()
-    config = run_of(file, said)
+    config = run_of(file, from_environment)
     assert (config.embedding_check_enabled, config.embedding_check_threshold) == (True, 0.7)
     assert config.embedding_check_model == "environment"
 
@@ -191,9 +191,9 @@ def test_one_wrong_variable_is_one_problem(
     variable: str, text: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, text)
-    said = problems_of(lambda: load_config(models=False))
-    assert len(said) == 1, said
-    assert said[0].startswith(path)
+    errors = problems_of(lambda: load_config(models=False))
+    assert len(errors) == 1, errors
+    assert errors[0].startswith(path)
 
 
 @pytest.mark.parametrize("text", ["1", "TRUE", "Yes", "on"])
@@ -202,10 +202,12 @@ def test_ways_to_say_yes(text: str) -> None:
 
 
 def test_what_cannot_be_read_from_the_environment_names_its_variable() -> None:
-    said = problems_of(lambda: environment_layer({"KARENINA_ABSTENTION_ENABLED": "jein", "KARENINA_CONCURRENCY": ""}))
-    assert said == ["KARENINA_ABSTENTION_ENABLED: must be one of 1, true, yes, on, 0, false, no, off, not 'jein'"]
-    said = problems_of(lambda: configure([environment_layer({"KARENINA_CONCURRENCY": "many"})], Flags(), models=False))
-    assert said == ["run.concurrency: expected a whole number, got 'many' (from the environment)"]
+    errors = problems_of(lambda: environment_layer({"KARENINA_ABSTENTION_ENABLED": "jein", "KARENINA_CONCURRENCY": ""}))
+    assert errors == ["KARENINA_ABSTENTION_ENABLED: must be one of 1, true, yes, on, 0, false, no, off, not 'jein'"]
+    errors = problems_of(
+        lambda: configure([environment_layer({"KARENINA_CONCURRENCY": "many"})], Flags(), models=False)
+    )
+    assert errors == ["run.concurrency: expected a whole number, got 'many' (from the environment)"]
 
 
 # --set
@@ -242,7 +244,7 @@ def test_any_setting_is_read_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "errors"),
     [
         ("rum.concurrency=3", "did you mean 'run'?"),
         ("run=3", "a path begins with run., models.NAME. or plugins.NAME."),
@@ -252,11 +254,11 @@ def test_any_setting_is_read_or_refused(text: str) -> None:
         ("run.a=1\n[models.b]\nc=2", ""),
     ],
 )
-def test_settings_that_lead_nowhere(text: str, said: str) -> None:
+def test_settings_that_lead_nowhere(text: str, errors: str) -> None:
     if text.startswith("run.a="):
         assert parse_setting(text) == (("run", "a"), "1\n[models.b]\nc=2")
     else:
-        assert said in problems_of(lambda: settings_layer([text]))[0]
+        assert errors in problems_of(lambda: settings_layer([text]))[0]
 
 
 def test_a_nested_setting_changes_one_thing_only() -> None:
@@ -275,7 +277,7 @@ def test_every_mistake_is_told_at_once_with_its_place(write: Callable[[str], Pat
         '[models.small]\nmodel_name = "s"\ntemprature = 1\n'
         '[models.judge]\nmodel_name = "j"\nmax_tokens = "9"\n'
     )
-    said = "\n".join(problems_of(lambda: load_config(path, ["run.request_timeout=-1"])))
+    errors = "\n".join(problems_of(lambda: load_config(path, ["run.request_timeout=-1"])))
     for expected in (
         "tools: unknown setting",
         "disable: expected a list of plugin names, got 'x'",
@@ -287,7 +289,7 @@ def test_every_mistake_is_told_at_once_with_its_place(write: Callable[[str], Pat
         "models.judge.max_tokens: ",
         "(from --set)",
     ):
-        assert expected in said, said
+        assert expected in errors, errors
 
 
 def test_a_mistake_names_the_source_of_its_field(write: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +302,7 @@ def test_a_mistake_names_the_source_of_its_field(write: Callable[[str], Path], m
     )
     sets = ["models.small.max_retries=-1", "run.concurrency=true", "models.spare = 3"]
     flags = Flags(parsing=ModelFlags(role="parsing", base_url=cast(str, 5)))
-    said = "\n".join(problems_of(lambda: load_config(path, sets, flags)))
+    errors = "\n".join(problems_of(lambda: load_config(path, sets, flags)))
     for where, source in {
         "run.executor": str(path),
         "run.concurrency": "--set",
@@ -314,11 +316,11 @@ def test_a_mistake_names_the_source_of_its_field(write: Callable[[str], Path], m
         "models.spare": "--set",
         "plugins.mcp.start_seconds": str(path),
     }.items():
-        assert re.search(rf"^{re.escape(where)}: .*\(from {re.escape(source)}\)$", said, re.MULTILINE), said
+        assert re.search(rf"^{re.escape(where)}: .*\(from {re.escape(source)}\)$", errors, re.MULTILINE), errors
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "errors"),
     [
         ("run = 3", "expected a table [run]"),
         ('plugins = ["a"]', "the list of plugins to load is called only"),
@@ -329,9 +331,9 @@ def test_a_mistake_names_the_source_of_its_field(write: Callable[[str], Path], m
         ("[plugins.no_such_plugin]\nx = 1", "there is no such plugin"),
     ],
 )
-def test_a_file_of_the_wrong_shape(text: str, said: str, write: Callable[[str], Path]) -> None:
+def test_a_file_of_the_wrong_shape(text: str, errors: str, write: Callable[[str], Path]) -> None:
     path = write(text)
-    assert said in "\n".join(problems_of(lambda: load_config(path)))
+    assert errors in "\n".join(problems_of(lambda: load_config(path)))
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -353,9 +355,9 @@ def test_a_file_that_nobody_named_is_not_read(tmp_path: Path) -> None:
 def test_only_the_command_line_can_say_trusted(where: str, write: Callable[[str], Path]) -> None:
     path = write('[run]\ncode_policy = "trusted"\n') if where == "file" else None
     sets = [] if path else ["run.code_policy=trusted"]
-    (said,) = problems_of(lambda: load_config(path, sets, Flags(trust_line="karenina verify --trust x")))
-    assert said.startswith("run.code_policy: ")
-    assert said.endswith("type: karenina verify --trust x")
+    (errors,) = problems_of(lambda: load_config(path, sets, Flags(trust_line="karenina verify --trust x")))
+    assert errors.startswith("run.code_policy: ")
+    assert errors.endswith("type: karenina verify --trust x")
     assert load_config(path, sets, Flags(trust=True)).config.code_policy == "trusted"
 
 
@@ -437,8 +439,8 @@ def test_the_flag_for_a_key_wins_over_the_key_of_the_file(monkeypatch: pytest.Mo
 
 
 def test_a_flag_without_a_model_is_refused() -> None:
-    said = problems_of(lambda: models_of(parsing=ModelFlags(role="parsing", base_url="http://u")))
-    assert said == ["--parsing-base-url: there is no model to apply it to; name one with --parsing-model"]
+    errors = problems_of(lambda: models_of(parsing=ModelFlags(role="parsing", base_url="http://u")))
+    assert errors == ["--parsing-base-url: there is no model to apply it to; name one with --parsing-model"]
 
 
 @pytest.mark.parametrize(
@@ -457,8 +459,8 @@ def test_plugins_resolve_provider_and_name(name: str, flag: str | None, interfac
 
 
 def test_two_models_that_cannot_be_told_apart_are_refused() -> None:
-    said = problems_of(lambda: models_of(answering=ModelFlags(role="answering", models=["m", "m"])))
-    assert said[0].startswith("run.answering_models[1]: litellm:m is there already")
+    errors = problems_of(lambda: models_of(answering=ModelFlags(role="answering", models=["m", "m"])))
+    assert errors[0].startswith("run.answering_models[1]: litellm:m is there already")
 
 
 def test_tables_that_are_not_used_are_checked_too() -> None:

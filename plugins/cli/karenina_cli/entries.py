@@ -29,7 +29,7 @@ def imported(point: EntryPoint, what: str) -> Any:
     """Raises PluginError that names the distribution. `what` is the thing: `command`, `section`."""
     try:
         return point.load()
-    except (Exception, SystemExit) as error:  # a stranger's module
+    except (Exception, SystemExit) as error:  # a module of another package
         owner = owner_of(point)
         raise PluginError(
             f"the {what} {point.name!r} of {owner} cannot be imported: {one_line(error)}; update or uninstall {owner}"

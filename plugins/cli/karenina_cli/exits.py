@@ -37,28 +37,20 @@ class Interrupted(Exception):
 
 def ended_by(error: BaseException) -> int:
     """Say on stderr what happened, and return the exit code for it."""
-    error = _single(error)
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
     if isinstance(error, KeyboardInterrupt | Interrupted):
         note(str(error) or "interrupted")
         return INTERRUPTED
     if isinstance(error, KareninaError) and not isinstance(error, ContractError):
-        note(_said(error))
+        problems = error.problems if isinstance(error, ConfigError) else ()
+        if len(problems) > 1:
+            note("\n".join([f"Error: {len(problems)} problems", *(f"  {problem}" for problem in problems)]))
+        else:
+            note(f"Error: {str(error) or type(error).__name__}")
         return NO_RUN_DIRECTORY if isinstance(error, RunDirectoryError) else COULD_NOT_RUN
     import traceback
 
     note("".join(traceback.format_exception(error)).rstrip())
     note("\nError: this should not have happened. Please report it, with the lines above and what you typed.")
     return COULD_NOT_RUN
-
-
-def _single(error: BaseException) -> BaseException:
-    """What is inside a group of one."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
-
-
-def _said(error: KareninaError) -> str:
-    if isinstance(error, ConfigError) and len(error.problems) > 1:
-        return "\n".join([f"Error: {len(error.problems)} problems", *(f"  {problem}" for problem in error.problems)])
-    return f"Error: {str(error) or type(error).__name__}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from .options.selection import select_questions
 from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
-from .verification import ended, print_results, report_failures
+from .verification import ended, print_results
 
 __all__ = ["extend"]
 
@@ -39,17 +39,18 @@ def extend(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
     with own_stdout() as out:
         configure()
         found = _checked(folder, options, trust_line(arguments))
+        counts, items = found.found, len(found.prepared)
+        counted = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]
+        if counts.again:
+            counted.append(f"{counts.again} of them {'is' if counts.again == 1 else 'are'} tried again")
+        if found.traits:
+            counted.append(f"{counts.scored} get {plural(len(found.traits), 'more trait')}")
         for line in found.missing:
             note(f"Warning: {line}")
         if not options["quiet"]:
-            note(_announced(folder, found))
-        counts = found.found
-        items = len(found.prepared)
+            note(f"{items} items ({'; '.join(counted)}), into {found.directory}")
         progress = Progress(items, quiet=options["quiet"], done=counts.done, errors=counts.errors)
-        results = carried_out(
-            lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
-        )
-        report_failures(results)
+        results = carried_out(found.carry_out, progress, found.directory)
         warnings = found.prepared.benchmark.warnings
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=folder)
     return ended(results, items, found.directory)
@@ -64,6 +65,13 @@ def _checked(folder: Path, options: Mapping[str, Any], trusting: str) -> Extendi
         trust=options["trust"],
         trust_line=trusting,
     )
+
+    def chosen(ids: Sequence[str]) -> Sequence[str]:
+        text = options["questions"]
+        if text is None:
+            return ()
+        return ids if text == "all" and "all" not in ids else select_questions(text, ids)
+
     manifest = read_manifest(folder)
     made = later_config(manifest, options, flags, rebuilt_with)
     given, source = options["benchmark"], options["benchmark"] or source_of(manifest)
@@ -72,7 +80,7 @@ def _checked(folder: Path, options: Mapping[str, Any], trusting: str) -> Extendi
         run_dir=options["out"] or default_directory(folder.name if source is None else source.stem),
         benchmark=benchmark,
         source=given,
-        questions=_chosen(options["questions"]),
+        questions=chosen,
         ask_missing=options["ask_missing"],
         sinks=options["sinks"],
     )
@@ -87,22 +95,3 @@ def _checked(folder: Path, options: Mapping[str, Any], trusting: str) -> Extendi
         ) from None
     except TemplateRefused as error:
         raise TemplateRefused(f"{error}\nIf you trust the author of the benchmark, type:\n{trusting}") from error
-
-
-def _chosen(text: str | None) -> Callable[[Sequence[str]], Sequence[str]]:
-    def choose(ids: Sequence[str]) -> Sequence[str]:
-        if text is None:
-            return ()
-        return ids if text == "all" and "all" not in ids else select_questions(text, ids)
-
-    return choose
-
-
-def _announced(folder: Path, found: Extending) -> str:
-    counts, items = found.found, len(found.prepared)
-    counted = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]
-    if counts.again:
-        counted.append(f"{counts.again} of them {'is' if counts.again == 1 else 'are'} tried again")
-    if found.traits:
-        counted.append(f"{counts.scored} get {plural(len(found.traits), 'more trait')}")
-    return f"{items} items ({'; '.join(counted)}), into {found.directory}"

@@ -16,9 +16,11 @@ __all__ = [
     "Part",
     "Passage",
     "Table",
+    "filled",
     "inline",
     "note",
     "own_stdout",
+    "print_found",
     "print_json",
     "print_parts",
     "printable",
@@ -47,7 +49,7 @@ class Table(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A text of somebody else, two blanks from the edge. Marked pieces stand out, with or without colours."""
+    """A text of a model or a file, two blanks from the edge. Marked pieces stand out, with or without colours."""
 
     pieces: Sequence[tuple[str, bool]]
 
@@ -61,7 +63,14 @@ Part = str | Table | Passage
 
 def printable(text: str) -> str:
     """The text with everything that a terminal could obey, or that hides text, written out as an escape."""
-    return UNSAFE.sub(lambda match: _escape(ord(match[0])), text.replace("\r\n", "\n"))
+
+    def escaped(match: re.Match[str]) -> str:
+        code = ord(match[0])
+        if code < 0x100:
+            return f"\\x{code:02x}"
+        return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+    return UNSAFE.sub(escaped, text.replace("\r\n", "\n"))
 
 
 def inline(text: object, limit: int = 200) -> str:
@@ -78,16 +87,29 @@ def own_stdout() -> Iterator[IO[str]]:
         yield out
 
 
+def filled(*parts: Part) -> list[Part]:
+    """All but tables without rows."""
+    return [part for part in parts if not isinstance(part, Table) or part.rows]
+
+
 def print_parts(parts: Iterable[Part], out: IO[str]) -> None:
-    """Print texts and tables, with rich where `out` is a terminal."""
+    """Print texts and tables, with rich where `out` is a terminal. A table without rows is not printed."""
     terminal = out.isatty()
-    for part in parts:
+    for part in filled(*parts):
         if isinstance(part, str):
             click.echo(printable(part), file=out)
         elif isinstance(part, Passage):
             (_wrap_with_rich if terminal else _indent_plainly)(part, out)
         else:
             (_draw_with_rich if terminal else _draw_plainly)(part, out)
+
+
+def print_found(document: Any, parts: Iterable[Part], out: IO[str], *, as_json: bool) -> None:
+    """Print what a command found: as one JSON document, or as texts and tables."""
+    if as_json:
+        print_json(document, out)
+    else:
+        print_parts(parts, out)
 
 
 def print_json(document: Any, out: IO[str]) -> None:
@@ -107,12 +129,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _finite(item) for key, item in value.items()}
     return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _escape(code: int) -> str:
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _draw_plainly(table: Table, out: IO[str]) -> None:
@@ -160,7 +176,12 @@ def _draw_with_rich(table: Table, out: IO[str]) -> None:
     from rich.text import Text
 
     console = _console(out)
-    if not _fits(table, console.width):
+    # the columns have to be as wide as their words
+    widths = [
+        max((min(len(word), WHOLE) for cell in column for word in printable(cell).split()), default=0)
+        for column in zip(table.columns, *table.rows, strict=True)
+    ]
+    if sum(widths) + GAP * (len(widths) + 1) > console.width:
         _draw_as_records(table, console)
         return
     drawn = Drawn(box=box.SIMPLE, show_header=any(table.columns), title_justify="left", padding=(0, 1, 0, 0))
@@ -170,15 +191,6 @@ def _draw_with_rich(table: Table, out: IO[str]) -> None:
     for row in table.rows:
         drawn.add_row(*(Text(printable(cell)) for cell in row))
     console.print(drawn)
-
-
-def _fits(table: Table, width: int) -> bool:
-    """Whether the columns can be as wide as their words."""
-    widths = [
-        max((min(len(word), WHOLE) for cell in column for word in printable(cell).split()), default=0)
-        for column in zip(table.columns, *table.rows, strict=True)
-    ]
-    return sum(widths) + GAP * (len(widths) + 1) <= width
 
 
 def _draw_as_records(table: Table, console: Any) -> None:

@@ -7,23 +7,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 from karenina_runs.benchmark import Benchmark
 from karenina_runs.plan.prepare import default_mode, settings_problems, why_left_out
 from karenina_runs.plan.rubrics import all_rubrics, check_names, rubric_of
 
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, plural
 from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.benchmark import BenchmarkData
-from karenina_core.values.config import EvaluationMode, VerificationConfig
-from karenina_core.values.question import Question
+from karenina_core.values.config import VerificationConfig
 from karenina_core.values.rubric import Rubric
 
 from .exits import COULD_NOT_RUN, OK
 from .options.flags import configured
-from .output import Part, Table, inline, note, own_stdout, print_json, print_parts
+from .output import Part, Table, inline, note, own_stdout, print_found
 
 __all__ = ["Planned", "PlannedQuestion", "plan", "planned"]
 
@@ -52,10 +51,16 @@ def plan(path: Path | None, options: Mapping[str, Any]) -> int:
         loaded = configured(options, models=False)
         benchmark = Benchmark.load(path, app=loaded.app) if path else None
         found = planned(loaded.app, loaded.config, benchmark)
-        if options["as_json"]:
-            print_json(_document(found, with_questions=benchmark is not None), out)
-        else:
-            print_parts(_parts(found), out)
+        document = {**next(iter(found.plans.values())).describe(), "problems": list(found.problems)}
+        if benchmark is not None:
+            document["questions"] = [asdict(row) for row in found.questions]
+        parts: list[Part] = []
+        frequency = Counter(row.traits for row in found.questions if row.left_out is None)
+        for traits, orchestrator in found.plans.items():
+            parts += _plan_parts(orchestrator, traits, frequency[traits] if found.questions else None)
+        left_out = [(row.id, row.left_out) for row in found.questions if row.left_out is not None]
+        parts.append(Table(("question", "reason"), left_out, "Questions left out"))
+        print_found(document, parts, out, as_json=options["as_json"])
         for problem in found.problems:
             note(f"Error: {problem}")
     return COULD_NOT_RUN if found.problems else OK
@@ -67,8 +72,25 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
     Raises PlanError where there is none at all: a feature that no stage serves, stages that contradict each other.
     """
     mode = config.evaluation_mode or (default_mode(benchmark) if benchmark is not None else "template_only")
-    rows, problems = _rows(benchmark, mode, config.rubric_trait_names) if benchmark is not None else ([], [])
-    problems += _unknown_names(config, benchmark) if benchmark is not None else []
+    rows: list[tuple[PlannedQuestion, Rubric | None]] = []
+    problems: list[str] = []
+    if benchmark is not None:
+        names = config.rubric_trait_names
+        for question in benchmark:
+            rubric: Rubric | None = None
+            traits: tuple[str, ...] = ()
+            try:
+                if not (reason := why_left_out(benchmark, question, mode, names)):
+                    rubric = rubric_of(benchmark, question, mode, names)
+                    traits = tuple(sorted(PlanRequest(rubric=rubric).traits))
+            except ConfigError as error:
+                problems.append(str(error))
+                reason = "its traits clash with those of the benchmark"
+            rows.append((PlannedQuestion(question.id, traits, reason or None), rubric))
+        try:
+            check_names(config, all_rubrics(benchmark), [question.id for question in benchmark])
+        except ConfigError as error:
+            problems += map(str, error.problems)
     rubrics: dict[tuple[str, ...], Rubric | None] = {}
     for row, rubric in rows:
         if row.left_out is None:
@@ -87,66 +109,12 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
     return Planned(plans=plans, questions=tuple(row for row, _ in rows), problems=tuple(dict.fromkeys(problems)))
 
 
-def _rows(
-    benchmark: BenchmarkData, mode: EvaluationMode, names: Sequence[str] | None
-) -> tuple[list[tuple[PlannedQuestion, Rubric | None]], list[str]]:
-    """Every question with its rubric, and what is wrong with the rubrics."""
-    rows: list[tuple[PlannedQuestion, Rubric | None]] = []
-    problems: list[str] = []
-    for question in benchmark:
-        try:
-            rows.append(_row(benchmark, question, mode, names))
-        except ConfigError as error:
-            problems.append(str(error))
-            rows.append((PlannedQuestion(question.id, (), "its traits clash with those of the benchmark"), None))
-    return rows, problems
-
-
-def _unknown_names(config: VerificationConfig, benchmark: BenchmarkData) -> list[str]:
-    """Traits and questions that are configured and not there."""
-    try:
-        check_names(config, all_rubrics(benchmark), [question.id for question in benchmark])
-    except ConfigError as error:
-        return [str(problem) for problem in error.problems]
-    return []
-
-
-def _row(
-    benchmark: BenchmarkData, question: Question, mode: EvaluationMode, names: Sequence[str] | None
-) -> tuple[PlannedQuestion, Rubric | None]:
-    if reason := why_left_out(benchmark, question, mode, names):
-        return PlannedQuestion(question.id, (), reason), None
-    rubric = rubric_of(benchmark, question, mode, names)
-    return PlannedQuestion(question.id, tuple(sorted(PlanRequest(rubric=rubric).traits))), rubric
-
-
-def _document(found: Planned, *, with_questions: bool) -> dict[str, Any]:
-    """The JSON document: the first plan, what is wrong, and with a benchmark its questions."""
-    document = {**next(iter(found.plans.values())).describe(), "problems": list(found.problems)}
-    if with_questions:
-        document["questions"] = [
-            {"id": row.id, "traits": list(row.traits), "left_out": row.left_out} for row in found.questions
-        ]
-    return document
-
-
-def _parts(found: Planned) -> list[Part]:
-    parts: list[Part] = []
-    frequency = Counter(row.traits for row in found.questions if row.left_out is None)
-    for traits, orchestrator in found.plans.items():
-        parts += _plan_parts(orchestrator, traits, frequency[traits] if found.questions else None)
-    left_out = [(row.id, row.left_out) for row in found.questions if row.left_out is not None]
-    if left_out:
-        parts.append(Table(("question", "reason"), left_out, "Questions left out"))
-    return parts
-
-
 def _plan_parts(orchestrator: StageOrchestrator, traits: Sequence[str], questions: int | None) -> list[Part]:
     document = orchestrator.describe()
     about = [f"Mode {document['mode']}"]
     about += [f"features {', '.join(document['features'])}"] if document["features"] else []
     about += [f"traits {', '.join(traits)}"] if traits else []
-    about += [f"{questions} question{'s' * (questions != 1)}"] if questions is not None else []
+    about += [plural(questions, "question")] if questions is not None else []
     parts: list[Part] = [", ".join(about), ""]
     for number, stage in enumerate(document["stages"], 1):
         parts.append(f"{number:3} {stage['name']}  ({stage['category']}, plugin {stage['plugin']})")
@@ -154,4 +122,4 @@ def _plan_parts(orchestrator: StageOrchestrator, traits: Sequence[str], question
             f"      {verb:9} {', '.join(stage[verb])}" for verb in ("requires", "reads", "produces") if stage[verb]
         ]
     rows = [(row["name"], inline(row["reason"])) for row in document["left_out"]]
-    return [*parts, "", *([Table(("stage", "why not"), rows, "Stages left out")] if rows else [])]
+    return [*parts, "", Table(("stage", "why not"), rows, "Stages left out")]

@@ -15,6 +15,7 @@ from .output import note
 __all__ = ["Progress"]
 
 SECONDS = 5.0
+"""Seconds between two lines, where there is no bar; chosen."""
 STEPS = 10
 """Lines of a run that is too quick for lines by time."""
 
@@ -34,7 +35,19 @@ class Progress:
 
     def __enter__(self) -> Self:
         if not self._quiet and sys.stderr.isatty():
-            self._begin_bar()
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            columns = (
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}", markup=False),
+                TimeElapsedColumn(),
+            )
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+            self._task = self._bar.add_task(self._description(), total=self.total, completed=self.done)
+            self._bar.start()
         configure()  # the log follows stderr, which a bar replaces while it is shown
         return self
 
@@ -51,35 +64,16 @@ class Progress:
         self.errors += result.metadata.outcome == "error"
         if self._quiet:
             return
+        now = time.monotonic()
+        step = self.done * STEPS // self.total > (self.done - 1) * STEPS // self.total
         try:
-            self._show()
+            if self._bar is not None:
+                self._bar.update(self._task, completed=self.done, description=self._description())
+            elif step or now - self._last >= SECONDS:
+                self._last = now
+                note(f"{self.done}/{self.total} {self._description()}, {now - self._started:.1f} s")
         except (OSError, ValueError):  # stderr is closed
             self._quiet = True
 
-    def _show(self) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self.done, description=self._description())
-            return
-        now = time.monotonic()
-        step = self.done * STEPS // self.total > (self.done - 1) * STEPS // self.total
-        if step or now - self._last >= SECONDS:
-            self._last = now
-            note(f"{self.done}/{self.total} {self._description()}, {now - self._started:.1f} s")
-
     def _description(self) -> str:
         return f"items, {self.errors} with errors" if self.errors else "items"
-
-    def _begin_bar(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
-        columns = (
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False),
-            TimeElapsedColumn(),
-        )
-        self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-        self._task = self._bar.add_task(self._description(), total=self.total, completed=self.done)
-        self._bar.start()

@@ -16,7 +16,7 @@ from karenina_core.log import configure
 
 from .exits import OK, SOME_FAILED
 from .options.flags import later_config
-from .output import Part, Table, own_stdout, print_json, print_parts
+from .output import Part, Table, own_stdout, print_found
 
 __all__ = ["show_batches"]
 
@@ -33,41 +33,35 @@ def show_batches(folder: Path, options: Mapping[str, Any]) -> int:
     with own_stdout() as out:
         configure()
         found = asyncio.run(batches_there(folder, configured, cancel=options["cancel"]))
-        if options["as_json"]:
-            print_json({"run_dir": str(folder), "batches": [_document(batch) for batch in found]}, out)
-        else:
-            print_parts(_parts(found, folder), out)
+        documents = [
+            {
+                "model": batch.model,
+                "provider_id": batch.provider_id,
+                "calls": batch.calls,
+                "status": _status(batch),
+                "completed": batch.state.completed if batch.state else None,
+                "failed": batch.state.failed if batch.state else None,
+                "problem": batch.problem or None,
+            }
+            for batch in found
+        ]
+        parts = _parts(found, folder) if found else [f"No batch of the run in {folder} is at a provider."]
+        print_found({"run_dir": str(folder), "batches": documents}, parts, out, as_json=options["as_json"])
     return SOME_FAILED if any(batch.problem for batch in found) else OK
 
 
-def _document(batch: BatchThere) -> dict[str, Any]:
-    state = batch.state
-    return {
-        "model": batch.model,
-        "provider_id": batch.provider_id,
-        "calls": batch.calls,
-        "status": _status(batch),
-        "completed": state.completed if state else None,
-        "failed": state.failed if state else None,
-        "problem": batch.problem or None,
-    }
-
-
 def _parts(found: Sequence[BatchThere], folder: Path) -> list[Part]:
-    if not found:
-        return [f"No batch of the run in {folder} is at a provider."]
-    rows = [(batch.provider_id or "(no id)", batch.model, _progress(batch)) for batch in found]
+    rows = []
+    for batch in found:
+        progress = f"{plural(batch.calls, 'call')}: {batch.problem}"
+        if batch.state is not None:
+            failed = f", {batch.state.failed} failed" if batch.state.failed else ""
+            progress = f"{_status(batch)}: {batch.state.completed} of {plural(batch.calls, 'call')} made{failed}"
+        rows.append((batch.provider_id or "(no id)", batch.model, progress))
     return [
         Table(("Batch", "Model", "How far it is"), rows),
         f"To fetch what is made: {line_to_go_on(standing(folder), folder)}",
     ]
-
-
-def _progress(batch: BatchThere) -> str:
-    if (state := batch.state) is None:
-        return f"{plural(batch.calls, 'call')}: {batch.problem}"
-    failed = f", {state.failed} failed" if state.failed else ""
-    return f"{_status(batch)}: {state.completed} of {plural(batch.calls, 'call')} made{failed}"
 
 
 def _status(batch: BatchThere) -> str | None:

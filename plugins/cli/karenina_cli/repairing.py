@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from karenina_runs.amend.repair import RepairPlan, RepairSelection, begun_repair, planned_repair
 from karenina_runs.amend.repairs import REPAIR, Repair
@@ -19,12 +19,11 @@ from karenina_core.log import configure
 from .exits import OK
 from .options.flags import trust_line
 from .options.selection import select_questions
-from .output import Part, Table, note, own_stdout, print_json, print_parts
+from .output import Part, Table, note, own_stdout, print_found
 from .progress import Progress
 from .resuming import checked
 from .running import carried_out
-from .summary import run_parts
-from .verification import ended, report_failures
+from .verification import ended, print_results
 
 __all__ = ["repair", "take_back"]
 
@@ -45,24 +44,26 @@ def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         configure()
         plan = _planned(folder, options)
         if options["dry_run"]:
-            _print_plan(plan, folder, out, as_json=options["as_json"])
+            document = {"run_dir": str(folder), **plan.to_dict()}
+            print_found(document, _plan_parts(plan), out, as_json=options["as_json"])
             return OK
-        found = _begun(folder, plan, options, trust_line(arguments))
+        wanted = Wanted(source=options["benchmark"], sinks=options["sinks"] or None)
+        found = checked(
+            folder, options, trust_line(arguments), lambda configured: begun_repair(folder, plan, configured, wanted)
+        )
         if not options["quiet"]:
             note(f"making {_counted(plan)} again; what was there before is in {_kept(found)}")
         progress = Progress(found.items, quiet=options["quiet"], done=found.done)
-        results = carried_out(
-            lambda control: found.carry_out(on_result=progress.advance, control=control), progress, folder
-        )
-        report_failures(results)
+        results = carried_out(found.carry_out, progress, folder)
+        document = json.loads((_kept(found) / REPAIR).read_bytes())
+        names = ("mode", "status", "rows", "selected", "outcomes_before", "outcomes_after", "changed")
+        outcome = {"kept_in": str(_kept(found)), **{name: document.get(name) for name in names}}
+        changes = "The repair has not ended."
+        if outcome["status"] == "completed":
+            changes = f"Repaired: {plural(outcome['rows'], 'result')}, {outcome['changed']} with another outcome"
         warnings = found.prepared.benchmark.warnings
-        outcome = _outcome(found)
-        if options["as_json"]:
-            for warning in warnings:
-                note(f"Warning: {warning}")
-            print_json({**results.get_summary(), "repair": outcome}, out)
-        else:
-            print_parts([*run_parts(results, folder, warnings), _changes(outcome)], out)
+        as_json = options["as_json"]
+        print_results(results, folder, warnings, out, as_json=as_json, more={"repair": outcome}, closing=[changes])
     return ended(results, found.items, folder, repaired=True)
 
 
@@ -71,16 +72,17 @@ def take_back(folder: Path, *, as_json: bool) -> int:
     with own_stdout() as out:
         configure()
         own = undo_repair(folder)
-        if as_json:
-            print_json({"run_dir": str(folder), "undone": str(own)}, out)
-        else:
-            print_parts([f"{folder} is as it was before the repair whose record is in {own}"], out)
+        line = f"{folder} is as it was before the repair whose record is in {own}"
+        print_found({"run_dir": str(folder), "undone": str(own)}, [line], out, as_json=as_json)
     return OK
 
 
 def _planned(folder: Path, options: Mapping[str, Any]) -> RepairPlan:
     """Raises ConfigError, with the options that choose nothing."""
-    selection = _selection(folder, options)
+    chosen: dict[str, Any] = {name: options[name] or None for name in CHOSEN}
+    if options["questions"] is not None:
+        chosen["question_ids"] = select_questions(options["questions"], read_manifest(folder)["questions"])
+    selection = RepairSelection(**chosen, unscored=options["unscored"], everything=options["everything"])
     try:
         return planned_repair(folder, selection, options["mode"])
     except ConfigError as error:
@@ -89,24 +91,7 @@ def _planned(folder: Path, options: Mapping[str, Any]) -> RepairPlan:
         ) from None
 
 
-def _selection(folder: Path, options: Mapping[str, Any]) -> RepairSelection:
-    """Raises ConfigError."""
-    chosen: dict[str, Any] = {name: options[name] or None for name in CHOSEN}
-    if options["questions"] is not None:
-        chosen["question_ids"] = select_questions(options["questions"], read_manifest(folder)["questions"])
-    return RepairSelection(**chosen, unscored=options["unscored"], everything=options["everything"])
-
-
-def _begun(folder: Path, plan: RepairPlan, options: Mapping[str, Any], trusting: str) -> Resumption:
-    """Raises ConfigError and TemplateRefused with what to type instead."""
-    wanted = Wanted(source=options["benchmark"], sinks=options["sinks"] or None)
-    return checked(folder, options, trusting, lambda configured: begun_repair(folder, plan, configured, wanted))
-
-
-def _print_plan(plan: RepairPlan, folder: Path, out: IO[str], *, as_json: bool) -> None:
-    if as_json:
-        print_json({"run_dir": str(folder), **plan.to_dict()}, out)
-        return
+def _plan_parts(plan: RepairPlan) -> list[Part]:
     document = plan.to_dict()
     rows = [(row["answering"], row["parsing"], str(row["rows"])) for row in document["models"]]
     outcomes = ", ".join(f"{name} {count}" for name, count in document["outcomes"].items())
@@ -117,7 +102,7 @@ def _print_plan(plan: RepairPlan, folder: Path, out: IO[str], *, as_json: bool) 
     ]
     if plan.without_answer:
         parts.append(f"Without an answer to be judged again: {len(plan.without_answer)}; they need --mode live")
-    print_parts([*parts, "Nothing was changed."], out)
+    return [*parts, "Nothing was changed."]
 
 
 def _counted(plan: RepairPlan) -> str:
@@ -130,16 +115,3 @@ def _kept(found: Resumption) -> Path:
     repair = found.destination.continuation
     assert isinstance(repair, Repair)  # it has begun
     return repair.folder
-
-
-def _outcome(found: Resumption) -> dict[str, Any]:
-    """What became of the repair, without the list of its results."""
-    document = json.loads((_kept(found) / REPAIR).read_bytes())
-    names = ("mode", "status", "rows", "selected", "outcomes_before", "outcomes_after", "changed")
-    return {"kept_in": str(_kept(found)), **{name: document.get(name) for name in names}}
-
-
-def _changes(outcome: Mapping[str, Any]) -> str:
-    if outcome["status"] != "completed":
-        return "The repair has not ended."
-    return f"Repaired: {plural(outcome['rows'], 'result')}, {outcome['changed']} with another outcome"

@@ -20,7 +20,7 @@ from .options.flags import later_config, trust_line
 from .output import note, own_stdout
 from .progress import Progress
 from .running import carried_out
-from .verification import ended, print_results, report_failures
+from .verification import ended, print_results
 
 __all__ = ["checked", "resume"]
 
@@ -43,13 +43,15 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         for line in found.missing:
             note(f"Warning: {line}")
         if not options["quiet"] and owner_of(found.directory) is None:  # else it is refused in a moment
-            note(_announced(found))
+            line = f"{found.done} of {found.items} items are done; continuing in {found.directory}"
+            if found.completed:
+                line = f"the run in {found.directory} is finished: all {found.items} items have a result"
+            elif found.destination.forked_from is not None:
+                line = f"{found.items} items, into {found.directory}"
+            note(line)
         progress = Progress(found.items, quiet=options["quiet"], done=found.done, errors=found.errors)
         with _refused(folder):
-            results = carried_out(
-                lambda control: found.carry_out(on_result=progress.advance, control=control), progress, found.directory
-            )
-        report_failures(results)
+            results = carried_out(found.carry_out, progress, found.directory)
         warnings, extended = found.prepared.benchmark.warnings, read_manifest(found.directory).get("extends")
         extends = None if extended is None else Path(extended["run_dir"])
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=extends)
@@ -85,11 +87,3 @@ def _refused(folder: Path) -> Iterator[None]:
             f"{folder} cannot be resumed, for its numbers depend on what has changed:\n{changed}\n"
             f"Undo that, or begin a new run that asks only what is not known yet: {command}"
         ) from None
-
-
-def _announced(found: Resumption) -> str:
-    if found.completed:
-        return f"the run in {found.directory} is finished: all {found.items} items have a result"
-    if found.destination.forked_from is not None:
-        return f"{found.items} items, into {found.directory}"
-    return f"{found.done} of {found.items} items are done; continuing in {found.directory}"

@@ -21,7 +21,7 @@ from .source_help import source_help
 __all__ = ["ARGUMENTS", "Commands", "karenina"]
 
 LONGEST = 80
-"""Characters of a line of help."""
+"""Characters of a line of help: the width that click assumes for a terminal."""
 GROUP = "karenina.commands"
 OWN = "karenina-cli"
 ARGUMENTS = f"{GROUP}.arguments"
@@ -45,7 +45,14 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import a command. Raises PluginError that names its distribution."""
         points = _points(ctx).get(name)
-        return _loaded(points[0]) if points else None
+        if not points:
+            return None
+        command = imported(points[0], "command")
+        if not isinstance(command, click.Command):
+            raise PluginError(
+                f"the command {name!r} of {owner_of(points[0])} is no click command: {points[0].value} is {command!r}"
+            )
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -58,7 +65,10 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, _summary(points[0])) for name, points in sorted(_points(ctx).items())]
+        rows = []
+        for name, (point, *_) in sorted(_points(ctx).items()):
+            origin = "" if owner_of(point) == OWN else f" (from {owner_of(point)})"
+            rows.append((name, f"{source_help(point, LONGEST)}{origin}".strip()))
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)
@@ -96,18 +106,3 @@ def _points(ctx: click.Context) -> dict[str, Sequence[EntryPoint]]:
         }
         ctx.meta[GROUP] = known
     return known
-
-
-def _loaded(point: EntryPoint) -> click.Command:
-    command = imported(point, "command")
-    if not isinstance(command, click.Command):
-        raise PluginError(
-            f"the command {point.name!r} of {owner_of(point)} is no click command: {point.value} is {command!r}"
-        )
-    return command
-
-
-def _summary(point: EntryPoint) -> str:
-    """One line of help, from the command's source: no command is imported for it."""
-    origin = "" if owner_of(point) == OWN else f" (from {owner_of(point)})"
-    return f"{source_help(point, LONGEST)}{origin}".strip()

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,19 @@ from karenina_runs.results.results import VerificationResultSet
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
 
 from .exits import Interrupted
+from .output import note
 from .progress import Progress
 from .signals import answered_signals, default_signals
 
 __all__ = ["batch_text", "carried_out"]
 
 DRAINING = "interrupted: waiting for the calls that are under way; interrupt once more to end at once"
-Work = Callable[[RunControl], Coroutine[Any, Any, VerificationResultSet]]
+Work = Callable[..., Coroutine[Any, Any, VerificationResultSet]]
 
 
 def carried_out(work: Work, progress: Progress, directory: Path) -> VerificationResultSet:
-    """Await `work(control)` and show its progress. `directory` is where it keeps what is done.
+    """Await `work(on_result=..., control=...)`, show its progress, and print which sinks have failed. `directory` is
+    where it keeps what is done.
 
     The first SIGINT or SIGTERM drains the run: what is asked already is waited for and kept. The second one ends it at
     once, and the process where the run does not answer; a third one ends the process. Raises Interrupted where work is
@@ -35,22 +38,21 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
     """
     try:
         with progress, asyncio.Runner() as runner:
-            return runner.run(_attended(work, directory))
+            results = runner.run(_attended(partial(work, on_result=progress.advance), directory))
     except (KeyboardInterrupt, asyncio.CancelledError):
         summary = f"interrupted: {progress.done} of {progress.total} items are done"
-        raise Interrupted(summary + _kept(directory)) from None
-
-
-def _kept(directory: Path) -> str:
-    """Where what is done is, what is still at providers, and what to type."""
-    try:
-        found = standing(directory)
-    except (ConfigError, RunDirectoryError):  # it was interrupted before it began
-        return ""
-    lines = [f", kept in {directory}", *(f"left at the provider: {batch_text(batch)}" for batch in found.batches)]
-    if found.batches:
-        lines.append(f"To have them cancelled, type: {line_to_cancel(directory)}")
-    return "\n".join([*lines, f"To continue, type: {line_to_go_on(found, directory)}"])
+        try:
+            found = standing(directory)
+        except (ConfigError, RunDirectoryError):  # it was interrupted before it began
+            raise Interrupted(summary) from None
+        lines = [f"{summary}, kept in {directory}"]
+        lines += [f"left at the provider: {batch_text(batch)}" for batch in found.batches]
+        if found.batches:
+            lines.append(f"To have them cancelled, type: {line_to_cancel(directory)}")
+        raise Interrupted("\n".join([*lines, f"To continue, type: {line_to_go_on(found, directory)}"])) from None
+    for sink, failure in results.sink_failures.items():
+        note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
+    return results
 
 
 def batch_text(batch: Mapping[str, Any]) -> str:
@@ -76,4 +78,4 @@ async def _attended(work: Work, directory: Path) -> VerificationResultSet:
     ended = f"interrupted: the run did not answer, so its process was ended; what is done is kept in {directory}"
     continued = f"To continue, type: karenina resume {shlex.quote(str(directory))}"
     with answered_signals(interrupted, f"{ended}\n{continued}"):
-        return await work(control)
+        return await work(control=control)

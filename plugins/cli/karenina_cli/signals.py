@@ -20,11 +20,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def answered_signals(interrupted: Callable[[], None], last_words: str) -> Iterator[None]:
+def answered_signals(interrupted: Callable[[], None], message: str) -> Iterator[None]:
     """Call `interrupted` in the running event loop for each signal.
 
     Where the loop has not answered the second one for `PATIENCE` seconds, because a template's code does not end, the
-    process writes `last_words` to stderr and exits at once: what a run has acknowledged is on the disk. This needs
+    process writes `message` to stderr and exits at once: what a run has acknowledged is on the disk. This needs
     Python to run the handlers of signals, as it does between two lines of Python and within `re`, not in C code that
     keeps the interpreter to itself. Without effect on Windows, and in a thread other than the main one.
     """
@@ -38,7 +38,7 @@ def answered_signals(interrupted: Callable[[], None], last_words: str) -> Iterat
             signal.setitimer(signal.ITIMER_REAL, PATIENCE)
 
     def unanswered(number: int, frame: FrameType | None) -> None:
-        os.write(2, f"{last_words}\n".encode(errors="replace"))  # stderr may be locked by what was interrupted
+        os.write(2, f"{message}\n".encode(errors="replace"))  # stderr may be locked by what was interrupted
         os._exit(INTERRUPTED)
 
     def answered() -> None:

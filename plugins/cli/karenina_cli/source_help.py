@@ -23,20 +23,18 @@ def source_help(point: EntryPoint, longest: int) -> str:
         path = origin.parent.joinpath(*rest) if rest else origin.with_suffix("")
         source = path / "__init__.py" if path.is_dir() and rest else path.with_suffix(".py")
         tree = ast.parse(source.read_bytes())
-    except (ImportError, OSError, RecursionError, SyntaxError, ValueError):  # a stranger's package
+    except (ImportError, OSError, RecursionError, SyntaxError, ValueError):  # of another package
         return ""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == point.attr:
-            return click.Command(None, help=_help_text(node)).get_short_help_str(longest)
+            given = {
+                keyword.arg: keyword.value.value
+                for decorator in node.decorator_list
+                if isinstance(decorator, ast.Call)
+                for keyword in decorator.keywords
+                if isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
+            }
+            return click.Command(
+                None, help=given.get("short_help") or given.get("help") or ast.get_docstring(node) or ""
+            ).get_short_help_str(longest)
     return ""
-
-
-def _help_text(function: ast.FunctionDef) -> str:
-    given = {
-        keyword.arg: keyword.value.value
-        for decorator in function.decorator_list
-        if isinstance(decorator, ast.Call)
-        for keyword in decorator.keywords
-        if isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
-    }
-    return given.get("short_help") or given.get("help") or ast.get_docstring(function) or ""

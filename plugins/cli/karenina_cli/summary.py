@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,20 @@ from karenina_core.errors import plural
 from .output import Part, Table, inline
 from .show.traits import trait_totals
 
-__all__ = ["cost_text", "model_parts", "not_passed", "percent", "run_parts", "shown_cost"]
+__all__ = [
+    "cost_text",
+    "counts",
+    "listing",
+    "model_parts",
+    "not_passed",
+    "percent",
+    "run_parts",
+    "shown_cost",
+    "shown_tokens",
+]
 
 MOST = 10
+"""Items that did not pass that are listed after a run; chosen."""
 GOOD = ("passed", "scored")
 
 
@@ -29,17 +40,26 @@ def run_parts(
     run whose results were taken over."""
     summary = results.get_summary()
     parts: list[Part] = [*model_parts(results), *not_passed(results)]
-    parts += _listing("Left out", [(row["question_id"], row["reason"]) for row in summary["left_out"]])
-    parts += _listing("Notes", [(text,) for text in summary["notes"]])
-    parts += _listing("Warnings of the benchmark", [(text,) for text in warnings])
+    parts.append(listing("Left out", [(row["question_id"], row["reason"]) for row in summary["left_out"]]))
+    parts.append(listing("Notes", [(text,) for text in summary["notes"]]))
+    parts.append(listing("Warnings of the benchmark", [(text,) for text in warnings]))
     unknown = " (the tokens of some calls are unknown)" if summary["usage_unavailable"] else ""
     failed = f" ({plural(summary['failed_attempts'], 'attempt')} failed)" if summary["failed_attempts"] else ""
     parts.append(f"Calls: {summary['calls']}{failed}, cost: {cost_text(summary)}{unknown}")
     if summary["paid"] is not None and (extends is not None or summary["reused_calls"]):
-        parts.append(_made_here(summary, extends))
+        paid, calls = summary["paid"], summary["reused_calls"]
+        lines = [f"taken over: the results of {extends}"] if extends is not None else []
+        if calls:
+            lines.append(f"reused: {plural(calls, 'call')} ({shown_cost(summary['reused_cost_usd'])})")
+        lines.append(f"made in this run: {plural(paid['calls'], 'call')} ({cost_text(paid)})")
+        line = ", ".join(lines)
+        parts.append(line[0].upper() + line[1:])
     parts.append(f"Results: {directory}")
     if results:
-        parts.append(f"One item explained: {_show_line(results, directory)}")
+        bad = _bad(results) > 0
+        first = next(r for r in results if r.metadata.outcome not in GOOD) if bad else results[0]
+        line = shlex.join(["karenina", "show", str(directory), first.metadata.question_id])
+        parts.append(f"One item explained: {line}")
     return parts
 
 
@@ -52,17 +72,6 @@ def model_parts(results: VerificationResultSet) -> list[Part]:
     return parts
 
 
-def _made_here(summary: Mapping[str, Any], extends: Path | None) -> str:
-    """What was asked now, and what was there."""
-    paid, calls = summary["paid"], summary["reused_calls"]
-    lines = [f"taken over: the results of {extends}"] if extends is not None else []
-    if calls:
-        lines.append(f"reused: {plural(calls, 'call')} ({shown_cost(summary['reused_cost_usd'])})")
-    lines.append(f"made in this run: {plural(paid['calls'], 'call')} ({cost_text(paid)})")
-    line = ", ".join(lines)
-    return line[0].upper() + line[1:]
-
-
 def percent(rate: float | None) -> str:
     """A fraction with one decimal."""
     return "n/a" if rate is None else f"{100 * rate:.1f} %"
@@ -73,6 +82,13 @@ def shown_cost(cost: float | None) -> str:
     if cost is None:
         return "unknown"
     return "< $0.0001" if 0 < cost < 0.0001 else f"${cost:.4f}"
+
+
+def shown_tokens(known: Any, unknown: bool, written: Callable[[Any], str] = str) -> str:
+    """How many tokens calls took; never a plain number, nor 0, where those of some call are `unknown`."""
+    if not unknown:
+        return written(known)
+    return f"at least {written(known)}" if known else "unknown"
 
 
 def cost_text(sums: Mapping[str, Any]) -> str:
@@ -93,23 +109,20 @@ def _pair(row: Mapping[str, Any]) -> Table:
         "coverage": percent(row["coverage"]),
     }
     scored = row["items"] - row["items_without_scores"]
+    # not shown where every failed answer has something wrong: that is what failed means to most
+    failures = {name.replace("_", " "): count for name, count in row["failures"].items()}
     lines = {
         "items": str(row["items"]),
         "absent": str(row["absent"] or ""),
         **rates,
         "rubric scored": f"{scored} of {row['items']} items" if row["coverage"] is None else "",
-        "outcomes": _counts(row["outcomes"]),
-        "failed": _failures(row["failures"]),
-        "errors": _counts(row["errors"]),
-        "caveats": _counts(row["caveats"]),
+        "outcomes": counts(row["outcomes"]),
+        "failed": counts(failures) if failures.get("not found") else "",
+        "errors": counts(row["errors"]),
+        "caveats": counts(row["caveats"]),
     }
     rows = [pair for pair in lines.items() if pair[1]]
     return Table(("", ""), rows, f"{row['answering']}, judged by {row['parsing']}")
-
-
-def _failures(counts: Mapping[str, int]) -> str:
-    """Nothing where every failed answer has something wrong: that is what failed means to most."""
-    return _counts({name.replace("_", " "): n for name, n in counts.items()}) if counts.get("not_found") else ""
 
 
 def _with_interval(row: Mapping[str, Any], name: str) -> str:
@@ -118,15 +131,17 @@ def _with_interval(row: Mapping[str, Any], name: str) -> str:
     return percent(row[name]) + interval
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+def counts(found: Mapping[Any, int]) -> str:
+    """`failed 2, error 1`, the largest first."""
+    return ", ".join(f"{name} {count}" for name, count in sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def not_passed(results: VerificationResultSet, most: int = MOST) -> list[Part]:
     """The items that did not pass, at most `most` of them; with the model where there are several."""
     models, bad = results.tally.models["answering"], _bad(results)
     several = len(models) > 1
-    names = _short_names(models)
+    unique = len(set(models.values())) == len(models)  # else two models have the same name
+    names = models if unique else {identity: identity for identity in models}
     rows = [
         (
             r.metadata.question_id,
@@ -139,7 +154,7 @@ def not_passed(results: VerificationResultSet, most: int = MOST) -> list[Part]:
     head = ("question", *(["model"] if several else []), "outcome", "why")
     more = bad - len(rows)
     return [
-        *([Table(head, rows, f"Not passed: {bad} of {len(results)}")] if rows else []),
+        Table(head, rows, f"Not passed: {bad} of {len(results)}"),
         *([f"  and {more} more"] if more else []),
     ]
 
@@ -149,18 +164,8 @@ def _bad(results: VerificationResultSet) -> int:
     return sum(count for outcome, count in results.tally.outcomes.items() if outcome not in GOOD)
 
 
-def _short_names(models: Mapping[str, str]) -> Mapping[str, str]:
-    """Identity -> the model's own name where that is enough to tell them apart."""
-    unique = len(set(models.values())) == len(models)
-    return models if unique else {identity: identity for identity in models}
-
-
-def _listing(title: str, rows: Sequence[Sequence[str]]) -> list[Part]:
-    cells = [tuple(inline(cell, 500) for cell in row) for row in rows]
-    return [Table(("",) * len(rows[0]), cells, title)] if rows else []
-
-
-def _show_line(results: VerificationResultSet, directory: Path) -> str:
-    bad = _bad(results) > 0
-    first = next(r for r in results if r.metadata.outcome not in GOOD) if bad else results[0]
-    return shlex.join(["karenina", "show", str(directory), first.metadata.question_id])
+def listing(title: str, rows: Sequence[Sequence[str]]) -> Table:
+    """A table without names of columns."""
+    return Table(
+        ("",) * len(rows[0]) if rows else (), [tuple(inline(cell, 500) for cell in row) for row in rows], title
+    )

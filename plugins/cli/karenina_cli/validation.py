@@ -17,7 +17,7 @@ from karenina_runs.plan.templates import TemplateLoader
 from karenina_template.lint.lint import Finding, lint_benchmark, lint_template
 from karenina_vocabulary.handle import TemplateHandle
 
-from karenina_core.errors import ConfigError, TemplateError, TemplateRefused
+from karenina_core.errors import ConfigError, TemplateError, TemplateRefused, plural
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import CodePolicy, VerificationConfig
@@ -25,7 +25,8 @@ from karenina_core.values.question import Question
 
 from .exits import COULD_NOT_RUN, GATE_FAILED, OK
 from .options.selection import select_questions
-from .output import Part, Table, inline, note, own_stdout, print_json, print_parts
+from .output import Part, Table, inline, note, own_stdout, print_found
+from .summary import listing
 
 __all__ = ["CheckedQuestion", "Validation", "validate", "validated"]
 
@@ -90,11 +91,21 @@ def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         ids = [question.id for question in benchmark]
         chosen = ids if options["questions"] is None else select_questions(options["questions"], ids)
         found = asyncio.run(validated(app, benchmark, chosen, "trusted" if options["trust"] else "sandbox"))
-        trusting = _trusting(arguments) if any(q.state == "not_checked" for q in found.questions) else None
-        if options["as_json"]:
-            print_json(_document(benchmark, found, trusting), out)
-        else:
-            print_parts(_parts(benchmark, found, trusting), out)
+        trusting = None
+        if any(question.state == "not_checked" for question in found.questions):
+            group, command, *rest = arguments
+            trusting = shlex.join(["karenina", group, command, "--trust", *rest])
+        document = {
+            "name": benchmark.name,
+            "usable": found.usable,
+            "questions": [asdict(question) for question in found.questions],
+            "findings": [asdict(finding) for finding in found.findings],
+            "counts": {severity: found.counts()[severity] for severity in ("leak", "hint", "note")},
+            "problems": list(found.problems),
+            "warnings": list(found.warnings),
+            "trust": trusting,
+        }
+        print_found(document, _parts(benchmark, found, trusting), out, as_json=options["as_json"])
         for problem in found.problems:
             note(f"Error: {problem}")
     if not found.usable:
@@ -151,54 +162,32 @@ async def _checked(question: Question, loader: TemplateLoader) -> tuple[CheckedQ
     return row("ok", language=source.language, **facts), handle
 
 
-def _trusting(arguments: Sequence[str]) -> str:
-    """What the user typed, with `--trust` added, ready to be pasted into a shell."""
-    group, command, *rest = arguments
-    return shlex.join(["karenina", group, command, "--trust", *rest])
-
-
-def _document(benchmark: BenchmarkData, found: Validation, trusting: str | None) -> dict[str, Any]:
-    return {
-        "name": benchmark.name,
-        "usable": found.usable,
-        "questions": [asdict(question) for question in found.questions],
-        "findings": [asdict(finding) for finding in found.findings],
-        "counts": {severity: found.counts()[severity] for severity in ("leak", "hint", "note")},
-        "problems": list(found.problems),
-        "warnings": list(found.warnings),
-        "trust": trusting,
-    }
-
-
 def _parts(benchmark: BenchmarkData, found: Validation, trusting: str | None) -> list[Part]:
-    total = len(found.questions)
     states = Counter(question.state for question in found.questions)
-    states_text = [f"{states['ok']} templates can be used"] if states["ok"] != 1 else ["1 template can be used"]
+    states_text = [f"{plural(states['ok'], 'template')} can be used"]
     states_text += [f"{states['unusable']} cannot"] if states["unusable"] else []
     states_text += [f"{states['not_checked']} not checked"] if states["not_checked"] else []
-    parts: list[Part] = [f"{benchmark.name}: {total} question{'s' * (total != 1)}, {', '.join(states_text)}", ""]
-    parts += _rows("Templates that cannot be used", found, "unusable")
-    parts += _rows("Templates not checked", found, "not_checked")
-    parts += [f"If you trust the author, type:\n{trusting}", ""] if trusting else []
-    parts += _rows("Questions without a template", found, "no_template")
     unfinished = [(question.id,) for question in found.questions if not question.finished]
-    parts += [Table(("question",), unfinished, "Questions that are not finished")] if unfinished else []
-    parts += _listing("Warnings of the benchmark", found.warnings)
-    parts += _finding_parts(found)
-    return [*parts, _closing(found)]
+    return [
+        f"{benchmark.name}: {plural(len(found.questions), 'question')}, {', '.join(states_text)}",
+        "",
+        _in_state("Templates that cannot be used", found, "unusable"),
+        _in_state("Templates not checked", found, "not_checked"),
+        *([f"If you trust the author, type:\n{trusting}", ""] if trusting else []),
+        _in_state("Questions without a template", found, "no_template"),
+        Table(("question",), unfinished, "Questions that are not finished"),
+        listing("Warnings of the benchmark", [(text,) for text in found.warnings]),
+        *_finding_parts(found),
+    ]
 
 
-def _rows(title: str, found: Validation, state: State) -> list[Part]:
+def _in_state(title: str, found: Validation, state: State) -> Table:
     rows = [(question.id, inline(question.reason, 500)) for question in found.questions if question.state == state]
-    return [Table(("question", "why"), rows, title)] if rows else []
-
-
-def _listing(title: str, texts: Sequence[str]) -> list[Part]:
-    return [Table(("",), [(inline(text, 500),) for text in texts], title)] if texts else []
+    return Table(("question", "why"), rows, title)
 
 
 def _finding_parts(found: Validation) -> list[Part]:
-    """A table for every severity, the worst first."""
+    """A table for every severity, the worst first, and how many findings there are."""
     both = [(question.id, finding) for question in found.questions for finding in question.findings]
     both += [("(all)", finding) for finding in found.findings]
     parts: list[Part] = []
@@ -214,16 +203,11 @@ def _finding_parts(found: Validation) -> list[Part]:
         ]
         if severity == "note":
             rows += [(row.id, "", "", inline(text, 500)) for row in found.questions for text in row.warnings]
-        parts += [Table(("question", "field", "where", "what"), rows, title)] if rows else []
-    return parts
-
-
-def _closing(found: Validation) -> str:
-    counts = found.counts()
-    if not counts:
-        if not any(question.state == "ok" for question in found.questions):
-            return "No template was checked."
-        skipped = any(question.state == "not_checked" for question in found.questions)
-        return f"No {'checked ' * skipped}template gives its answer away."
-    plural = [f"{counts[name]} {name}{'s' * (counts[name] != 1)}" for name in ("leak", "hint", "note") if counts[name]]
-    return f"Findings: {', '.join(plural)}"
+        parts.append(Table(("question", "field", "where", "what"), rows, title))
+    counts, states = found.counts(), {question.state for question in found.questions}
+    if counts:
+        listed = [plural(counts[name], name) for name in ("leak", "hint", "note") if counts[name]]
+        return [*parts, f"Findings: {', '.join(listed)}"]
+    if "ok" not in states:
+        return [*parts, "No template was checked."]
+    return [*parts, f"No {'checked ' * ('not_checked' in states)}template gives its answer away."]

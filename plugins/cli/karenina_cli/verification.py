@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,13 +27,13 @@ from .exits import OK, SOME_FAILED
 from .options.answers import given_answers
 from .options.flags import configured, trust_line
 from .options.selection import select_questions
-from .output import note, own_stdout, print_json, print_parts
+from .output import Part, note, own_stdout, print_json, print_parts
 from .plugin_options import given_files
 from .progress import Progress
 from .running import carried_out
 from .summary import run_parts
 
-__all__ = ["ended", "print_results", "report_failures", "verify"]
+__all__ = ["ended", "print_results", "verify"]
 
 
 def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -40,30 +41,34 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
     with own_stdout() as out:
         configure()
         prepared = _prepared(path, options, trust_line(arguments))
-        kept = _needed_files(path, options)
+        named = (options.get(name) for name in ("config", "answers"))
+        targets = (uri.partition(":")[2] for uri in options["sinks"])
+        kept = [
+            path,
+            *given_files(options),
+            *(Path(file) for file in named if file),
+            *(Path(target) for target in targets if target),
+        ]
         formats = {file: ready_format(prepared.app, file, kept=kept) for file in options["exports"]}
         directory = options["out"] or default_directory(path.stem)
         for line in followed(options["reuse"]).missing:
             note(f"Warning: {line}")
         if not options["quiet"]:
-            note(_announced(prepared, directory))
+            config = prepared.config
+            counts = (
+                (len(prepared.questions), "questions"),
+                (len(config.answering_models), "answering models"),
+                (len(config.parsing_models), "judges"),
+                (config.replicate_count, "replicates"),
+            )
+            product = " x ".join(f"{count} {name if count > 1 else name[:-1]}" for count, name in counts)
+            note(f"{plural(len(prepared), 'item')} ({product}), mode {prepared.mode}, into {directory}")
         destination = Destination(run_dir=directory, sinks=options["sinks"], source=path, reuse=options["reuse"])
         progress = Progress(len(prepared), quiet=options["quiet"])
-        results = carried_out(
-            lambda control: execute(prepared, destination, on_result=progress.advance, control=control),
-            progress,
-            directory,
-        )
-        report_failures(results)
+        results = carried_out(partial(execute, prepared, destination), progress, directory)
         unwritten = _export(directory, formats, quiet=options["quiet"])
         print_results(results, directory, prepared.benchmark.warnings, out, as_json=options["as_json"])
     return SOME_FAILED if unwritten else ended(results, len(prepared), directory)
-
-
-def report_failures(results: VerificationResultSet) -> None:
-    """Print which sinks have failed."""
-    for sink, failure in results.sink_failures.items():
-        note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
 
 
 def ended(results: VerificationResultSet, items: int, directory: Path, *, repaired: bool = False) -> int:
@@ -79,20 +84,15 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
         if unrepaired:
             note(f"{plural(unrepaired, 'result')} still to be made again; to continue the repair, type: {line}")
     if results.tally.failed_scores:
-        _note_missing_scores(directory)
+        found = standing(directory)
+        if found.state == "completed" and not found.progress:
+            # those that a resume does not make again
+            rows = planned_repair(directory, RepairSelection(unscored=True)).rows
+            if count := sum(row.outcome != "error" or row.detail not in PASSING for row in rows):
+                what = f"{plural(count, 'result')} without the score of a trait"
+                note(f"{what}; to have the judges asked again, type: {line_to_score_again(found, directory)}")
     incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores
     return SOME_FAILED if incomplete else OK
-
-
-def _note_missing_scores(directory: Path) -> None:
-    """Name the line for results without a score that a resume does not make again, where the run has ended."""
-    found = standing(directory)
-    if found.state != "completed" or found.progress:
-        return
-    rows = planned_repair(directory, RepairSelection(unscored=True)).rows
-    if count := sum(row.outcome != "error" or row.detail not in PASSING for row in rows):
-        line = line_to_score_again(found, directory)
-        note(f"{plural(count, 'result')} without the score of a trait; to have the judges asked again, type: {line}")
 
 
 def print_results(
@@ -103,27 +103,17 @@ def print_results(
     *,
     as_json: bool,
     extends: Path | None = None,
+    more: Mapping[str, Any] = {},
+    closing: Sequence[Part] = (),
 ) -> None:
     """The end of a run, for people or as one JSON document. `warnings` are the benchmark's; `extends` is the run whose
-    results were taken over."""
+    results were taken over; `more` is added to the document, and `closing` to what people read."""
     if as_json:
         for warning in warnings:
             note(f"Warning: {warning}")
-        print_json(results.get_summary(), out)
+        print_json({**results.get_summary(), **more}, out)
     else:
-        print_parts(run_parts(results, directory, warnings, extends=extends), out)
-
-
-def _needed_files(path: Path, options: Mapping[str, Any]) -> list[Path]:
-    """What this run reads or writes beside its exports: none of it is to be replaced by one."""
-    named = (options.get(name) for name in ("config", "answers"))
-    targets = (uri.partition(":")[2] for uri in options["sinks"])
-    return [
-        path,
-        *given_files(options),
-        *(Path(file) for file in named if file),
-        *(Path(target) for target in targets if target),
-    ]
+        print_parts([*run_parts(results, directory, warnings, extends=extends), *closing], out)
 
 
 def _export(directory: Path, formats: Mapping[Path, Format], *, quiet: bool) -> list[Path]:
@@ -136,7 +126,7 @@ def _export(directory: Path, formats: Mapping[Path, Format], *, quiet: bool) -> 
         try:
             stored = stored_results(directory)
             export_results(stored, file, found, stored.manifest)
-        except Exception as error:  # a stranger's format; the results are in the run directory
+        except Exception as error:  # a format of another package; the results are in the run directory
             note(f"Error: {file} was not written; the results are in {directory}: {one_line(error)}")
             unwritten.append(file)
         else:
@@ -157,15 +147,3 @@ def _prepared(path: Path, options: Mapping[str, Any], trusting: str) -> Prepared
         return prepare(benchmark, loaded.config, app=loaded.app, question_ids=ids, answers=answers)
     except TemplateRefused as error:
         raise TemplateRefused(f"{error}\nIf you trust the author of {path}, type:\n{trusting}") from error
-
-
-def _announced(prepared: Prepared, directory: Path) -> str:
-    config = prepared.config
-    counts = (
-        (len(prepared.questions), "questions"),
-        (len(config.answering_models), "answering models"),
-        (len(config.parsing_models), "judges"),
-        (config.replicate_count, "replicates"),
-    )
-    product = " x ".join(f"{count} {name if count > 1 else name[:-1]}" for count, name in counts)
-    return f"{plural(len(prepared), 'item')} ({product}), mode {prepared.mode}, into {directory}"

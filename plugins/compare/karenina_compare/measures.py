@@ -83,7 +83,7 @@ class Item:
 
     @classmethod
     def of(cls, result: VerificationResult) -> Item:
-        return cls(result, read_traits(result.rubric) if result.rubric else ())
+        return cls(result, read_traits(result.rubric))
 
 
 PASSED = Reading(1.0)
@@ -92,17 +92,6 @@ PASS_RATE = Measure(name="pass_rate", is_rate=True, lowest=0, highest=1)
 ANSWERED = Measure(name="answered_accuracy", is_rate=True, lowest=0, highest=1)
 PARTIAL_CREDIT = Measure(name="partial_credit", is_rate=False, lowest=0, highest=1)
 VERDICTS = (PASS_RATE, PARTIAL_CREDIT, ANSWERED)
-
-
-def _without_silent(measures: set[Measure]) -> set[Measure]:
-    """Measures of items without a score count only where no item has one."""
-    return {measure for measure in measures if not measure.silent} or measures
-
-
-def _loud(known: Mapping[str, Measure]) -> dict[str, Measure]:
-    """Without measures of traits of which parts are known."""
-    parted = {measure.owner for measure in known.values() if not measure.silent}
-    return {name: measure for name, measure in known.items() if not (measure.silent and measure.owner in parted)}
 
 
 @frozen
@@ -131,14 +120,18 @@ class Measures:
             for trait in traits:
                 for measure in _measures(trait):
                     found.setdefault(measure.name, set()).add(measure)
-        found = {name: _without_silent(of_name) for name, of_name in sorted(found.items())}
+        # measures of items without a score count only where no item has one
+        found = {name: {m for m in of_name if not m.silent} or of_name for name, of_name in sorted(found.items())}
         conflicts = {
             name: TWICE if any(measure.owner in twice for measure in of_name) else SEVERAL
             for name, of_name in found.items()
             if len(of_name) > 1 or any(measure.owner in twice for measure in of_name)
         }
         known = {measure.name: measure for measure in VERDICTS if measure.name in verdicts}
-        known |= _loud({name: next(iter(of_name)) for name, of_name in found.items() if name not in conflicts})
+        single = {name: next(iter(of_name)) for name, of_name in found.items() if name not in conflicts}
+        # without measures of traits of which parts are known
+        parted = {measure.owner for measure in single.values() if not measure.silent}
+        known |= {name: measure for name, measure in single.items() if not (measure.silent and measure.owner in parted)}
         due = {question: frozenset(names) for question, names in owners.items()}
         return cls(known, conflicts, due, _by_owner(known.values()))
 
@@ -157,13 +150,11 @@ class Measures:
                 if (reading := _score(trait, measure)) is not None:
                     readings[measure.name] = reading
         if not traits and has_no_scores(result):
-            for name in self._were_due(result) - set(traits):
+            # as other items of the question know them; where none does, all
+            due = self.owners.get(result.metadata.question_id) or frozenset(self.by_owner)
+            for name in due - set(traits):
                 readings |= {m.name: Reading(None, str(result.outcome)) for m in self.by_owner.get(name, ())}
         return readings
-
-    def _were_due(self, result: VerificationResult) -> frozenset[str]:
-        """Traits of the question as its other items know them; where none does, all: a gap too many is no claim."""
-        return self.owners.get(result.metadata.question_id) or frozenset(self.by_owner)
 
     def chosen(self, names: Iterable[str]) -> list[Measure]:
         """The measures of these names, `trait:*` being all traits. None given: pass rates, or traits without verdicts.

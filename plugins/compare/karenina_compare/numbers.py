@@ -43,6 +43,8 @@ Planned: TypeAlias = Mapping[str, int]
 """How often every pair of models was to answer each question, by its id."""
 
 COVERAGE = Measure(name="coverage", is_rate=True)
+UNKNOWN = ("error", "skipped", ABSENT)
+"""Why nothing is known of an answer, unlike of one that is neither right nor wrong, such as an abstention."""
 MACRO = Measure(name="macro_average", is_rate=False, lowest=0, highest=1)
 MIXED = "what several models or several judges say is no repeated answer of one of them; see each pair of models"
 TWICE = "some items of the same models, question and replicate are there more than once; give each of them once"
@@ -88,7 +90,12 @@ def headline_of(
 ) -> Headline:
     """`headline_numbers` of items whose traits have been read. The items of `pairs` of models without any result are
     missing in all results together."""
-    ordered = sorted(items, key=_order)
+
+    def order(item: Item) -> tuple[str, str, str, int, str]:
+        about = item.result.metadata
+        return (about.answering_model, about.parsing_model, about.question_id, about.replicate, about.result_id)
+
+    ordered = sorted(items, key=order)
     listed = [item.result for item in ordered]
     measures = Measures.of(ordered)
     groups = groups_of(listed, cluster)
@@ -97,8 +104,14 @@ def headline_of(
     for result, readings in read:
         models = (result.metadata.answering_model, result.metadata.parsing_model)
         found.setdefault(models, []).append((result, readings))
-    absent = {pair: _absent(found.get(pair, ()), planned) for pair in (*found, *pairs)}
-    made = _Maker(measures, groups, level, k, _keywords(listed))
+    absent = {}
+    for pair in (*found, *pairs):
+        there = Counter(result.metadata.question_id for result, _ in found.get(pair, ()))
+        absent[pair] = sorted((Counter(planned or {}) - there).elements())  # a question as often as one is missing
+    keywords: dict[str, set[str]] = {}
+    for result in listed:
+        keywords.setdefault(result.metadata.question_id, set()).update(result.metadata.keywords)
+    made = _Maker(measures, groups, level, k, keywords)
     return Headline(
         pairs=tuple(
             evolve(made.numbers(own, absent[pair]), answering=pair[0], parsing=pair[1]) for pair, own in found.items()
@@ -148,7 +161,13 @@ def estimate(
         whole = all(value in (0, 1) for value in values)
         return credit_of(_sums(values, clusters, CREDIT_UNIT), whole=whole, level=level)
     alone = len(set(clusters)) == len(values)
-    return _on_scale(mean_interval(values, level) if alone else cluster_mean(values, clusters, level), measure)
+    found = mean_interval(values, level) if alone else cluster_mean(values, clusters, level)
+    if found.interval is None:
+        return found
+    low, high = found.interval.low, found.interval.high
+    low = low if measure.lowest is None else max(low, measure.lowest)
+    high = high if measure.highest is None else min(high, measure.highest)
+    return evolve(found, interval=evolve(found.interval, low=low, high=high))
 
 
 def _sums(values: Sequence[float], clusters: Sequence[Hashable], unit: int = 1) -> Clusters:
@@ -158,15 +177,6 @@ def _sums(values: Sequence[float], clusters: Sequence[Hashable], unit: int = 1) 
         total, number = sums.get(cluster, (0, 0))
         sums[cluster] = (total + int(value * unit), number + 1)
     return Clusters.of(sums.values())
-
-
-def _on_scale(found: Estimate, measure: Measure) -> Estimate:
-    if found.interval is None:
-        return found
-    low, high = found.interval.low, found.interval.high
-    low = low if measure.lowest is None else max(low, measure.lowest)
-    high = high if measure.highest is None else min(high, measure.highest)
-    return evolve(found, interval=evolve(found.interval, low=low, high=high))
 
 
 Items: TypeAlias = Sequence[tuple[VerificationResult, Mapping[str, Reading]]]
@@ -181,7 +191,7 @@ class _Maker:
     groups: Groups
     level: float
     k: Collection[int] | None
-    keywords: Mapping[str, frozenset[str]]
+    keywords: Mapping[str, Collection[str]]
     """By question."""
 
     def numbers(self, items: Items, absent: Sequence[str]) -> Numbers:
@@ -195,7 +205,20 @@ class _Maker:
         lost = [(question, Reading(None, ABSENT)) for question in absent] if verdicts else []
         passed = [*rows.get(PASS_RATE.name, ()), *lost]
         credits = [*rows.get(PARTIAL_CREDIT.name, ()), *lost]
-        answered = [(q, r) for q, r in rows.get(ANSWERED.name, ()) if r.value is not None or _no_verdict(r)]
+        answered = [
+            (question, reading)
+            for question, reading in rows.get(ANSWERED.name, ())
+            if reading.value is not None or reading.reason.partition("(")[0] in UNKNOWN
+        ]
+        # why several items of a question are not several answers of one model to it, judged once each
+        mixed, abouts = "", [result.metadata for result in results]
+        if len({(about.answering_model, about.parsing_model) for about in abouts}) > 1:
+            mixed = MIXED
+        elif len({(about.question_id, about.replicate) for about in abouts}) < len(abouts):
+            mixed = TWICE
+        due = (result.metadata for result in results if is_due(result.metadata))
+        covered = [(about.question_id, Reading(float(about.outcome in ("passed", "failed")))) for about in due]
+        covered += [(question, Reading(0.0)) for question in absent]
         traits = [measure for name, measure in self.measures.known.items() if measure.owner and rows[name]]
         details = Counter((r.metadata.outcome, r.metadata.outcome_detail or "unknown") for r in results)
         return Numbers(
@@ -208,11 +231,11 @@ class _Maker:
             pass_rate=self._number(PASS_RATE, passed),
             partial_credit=self._number(PARTIAL_CREDIT, credits),
             answered_accuracy=self._number(ANSWERED, [*answered, *lost]),
-            coverage=self._number(COVERAGE, _covered(results, absent) if verdicts else []),
+            coverage=self._number(COVERAGE, covered if verdicts else []),
             by_keyword=(by_keyword := self._by_keyword(passed)),
             macro_questions=self._over_questions(passed),
             macro_keywords=_mean([number.value for number in by_keyword if number.value is not None]),
-            repeated=() if (mixed := _mixed(results)) else self._repeated(passed),
+            repeated=() if mixed else self._repeated(passed),
             unrepeated=mixed,
             traits=tuple(self._number(measure, rows[measure.name]) for measure in traits),
         )
@@ -238,7 +261,13 @@ class _Maker:
 
     def _over_questions(self, rows: Rows) -> Number:
         """The mean of the questions' pass rates: the pass rate itself where every question has equally many items."""
-        means = _means(rows)
+        questions: dict[str, list[Reading]] = {}
+        for question, reading in rows:
+            questions.setdefault(question, []).append(reading)
+        means: Rows = []
+        for question, own in questions.items():
+            mean = _mean([reading.value for reading in own if reading.value is not None])
+            means.append((question, Reading(mean, own[0].reason if mean is None else "")))
         found = self._number(MACRO, means)
         sizes = Counter(question for question, reading in rows if reading.value is not None)
         if len(set(sizes.values())) != 1:
@@ -282,71 +311,22 @@ class _Maker:
         most = max(asked.values(), default=0)
         usual = [k for k in range(2, most + 1) if most % k == 0 or k & (k - 1) == 0]
         sizes = usual if self.k is None else sorted({k for k in self.k if 1 <= k <= most})
-        return tuple(self._k_answers(k, passed, answers) for k in sizes)
-
-    def _k_answers(self, k: int, passed: Counter[str], answers: Counter[str]) -> Repeated:
-        enough = [question for question in sorted(answers) if answers[question] >= k]
-        hits, asked = [passed[question] for question in enough], [answers[question] for question in enough]
-        clusters: list[Hashable] | None = [group_of(q, self.groups) for q in enough] if self.groups else None
-        both = [of(hits, asked, k, self.level, clusters) for of in (pass_at_k, pass_hat_k)]
-        return Repeated(
-            k=k,
-            at_least_one=both[0],
-            all_of_them=both[1],
-            questions=len(enough),
-            left_out=len(answers) - len(enough),
-        )
-
-
-def _mixed(results: Iterable[VerificationResult]) -> str:
-    """Why several items of a question are not several answers of one model to it, judged once each."""
-    abouts = [result.metadata for result in results]
-    if len({(about.answering_model, about.parsing_model) for about in abouts}) > 1:
-        return MIXED
-    return TWICE if len({(about.question_id, about.replicate) for about in abouts}) < len(abouts) else ""
-
-
-def _means(rows: Rows) -> Rows:
-    """The mean of each question that has values, and of the others why not."""
-    questions: dict[str, list[Reading]] = {}
-    for question, reading in rows:
-        questions.setdefault(question, []).append(reading)
-    found: Rows = []
-    for question, own in questions.items():
-        mean = _mean([reading.value for reading in own if reading.value is not None])
-        found.append((question, Reading(mean, own[0].reason if mean is None else "")))
-    return found
+        found = []
+        for k in sizes:
+            enough = [question for question in sorted(answers) if answers[question] >= k]
+            hits, samples = [passed[question] for question in enough], [answers[question] for question in enough]
+            clusters: list[Hashable] | None = [group_of(q, self.groups) for q in enough] if self.groups else None
+            found.append(
+                Repeated(
+                    k=k,
+                    at_least_one=pass_at_k(hits, samples, k, self.level, clusters),
+                    all_of_them=pass_hat_k(hits, samples, k, self.level, clusters),
+                    questions=len(enough),
+                    left_out=len(answers) - len(enough),
+                )
+            )
+        return tuple(found)
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _keywords(results: Iterable[VerificationResult]) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for result in results:
-        about = result.metadata
-        found[about.question_id] = found.get(about.question_id, frozenset()).union(about.keywords)
-    return found
-
-
-def _no_verdict(reading: Reading) -> bool:
-    """Whether nothing is known, unlike of an answer that is neither right nor wrong, such as an abstention."""
-    return reading.reason.partition("(")[0] in ("error", "skipped", ABSENT)
-
-
-def _covered(results: Iterable[VerificationResult], absent: Iterable[str]) -> Rows:
-    due = (result.metadata for result in results if is_due(result.metadata))
-    seen = [(about.question_id, Reading(float(about.outcome in ("passed", "failed")))) for about in due]
-    return [*seen, *((question, Reading(0.0)) for question in absent)]
-
-
-def _absent(items: Items, planned: Planned | None) -> list[str]:
-    """The questions of the items that are not there, each as often as one is missing."""
-    there = Counter(result.metadata.question_id for result, _ in items)
-    return sorted((Counter(planned or {}) - there).elements())
-
-
-def _order(item: Item) -> tuple[str, str, str, int, str]:
-    about = item.result.metadata
-    return (about.answering_model, about.parsing_model, about.question_id, about.replicate, about.result_id)

@@ -88,10 +88,14 @@ def grouping(name: str) -> Cluster:
             f"the groups of questions {name!r} cannot be read: {error}; "
             "give keyword, keyword:PREFIX, or a JSON or CSV file"
         ) from error
-    return _from_json(name, text) if path.suffix.lower() == ".json" else _from_csv(name, text)
-
-
-def _from_json(name: str, text: str) -> Groups:
+    if path.suffix.lower() != ".json":
+        groups: dict[str, Hashable] = {}
+        for number, row in enumerate(csv.reader(text.splitlines()), 1):
+            if row and (len(row) != 2 or not row[1]):
+                raise ConfigError(f"{name}, line {number}: give two columns, a question id and its group")
+            if row and groups.setdefault(row[0], row[1]) != row[1]:
+                raise ConfigError(f"{name}, line {number}: {row[0]!r} has two groups; give it one")
+        return groups
     try:
         table = json.loads(text)
     except ValueError as error:
@@ -100,15 +104,3 @@ def _from_json(name: str, text: str) -> Groups:
     if wrong:
         raise ConfigError(f"{name}: give one JSON object of question ids and groups, each group a text or a number")
     return dict(table)
-
-
-def _from_csv(name: str, text: str) -> Groups:
-    table: dict[str, Hashable] = {}
-    for number, row in enumerate(csv.reader(text.splitlines()), 1):
-        if not row:
-            continue
-        if len(row) != 2 or not row[1]:
-            raise ConfigError(f"{name}, line {number}: give two columns, a question id and its group")
-        if table.setdefault(row[0], row[1]) != row[1]:
-            raise ConfigError(f"{name}, line {number}: {row[0]!r} has two groups; give it one")
-    return table

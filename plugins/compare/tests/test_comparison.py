@@ -682,8 +682,8 @@ def test_of_replicates_the_means_decide_what_changed() -> None:
 
 def test_of_several_answers_one_is_shown_that_says_why_the_side_is_worse_and_no_error() -> None:
     def answered(*names: str) -> list[VerificationResult]:
-        said = [GenerationPart(raw_llm_response=name) for name in names]
-        return [result("q", replicate=i, outcome=name, generation=said[i]) for i, name in enumerate(names)]
+        answers = [GenerationPart(raw_llm_response=name) for name in names]
+        return [result("q", replicate=i, outcome=name, generation=answers[i]) for i, name in enumerate(names)]
 
     (flip,) = compare(answered("failed", "passed", "passed"), answered("error", "passed", "failed")).flipped
     assert (flip.of_a.excerpt, flip.of_b.excerpt) == ("passed", "failed")

@@ -46,8 +46,8 @@ RUN_NAME = "demo"
 def application(**replay: str) -> Karenina:
     """The plugins that the demo needs and no others, with the settings of the replay plugin.
 
-    A plugin of somebody else could ask the models something that was not recorded. Raises PluginError where the replay
-    plugin is missing, because then real models would be asked.
+    A plugin of another package could ask the models something that was not recorded. Raises PluginError where the
+    replay plugin is missing, because then real models would be asked.
     """
     needed = {re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0] for line in requires("karenina-demo") or ()}
     app = Karenina.installed(
@@ -56,24 +56,6 @@ def application(**replay: str) -> Karenina:
     if app.settings("replay") is None:
         raise PluginError(f"the demo needs the plugin replay; allow it, or install karenina-replay.{app.inactive()}")
     return app
-
-
-def _configuration(address: str) -> VerificationConfig:
-    """Nothing in the environment changes it."""
-
-    def model(name: str) -> ModelConfig:
-        return ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url=address)
-
-    return VerificationConfig(
-        answering_models=map(model, ANSWERING),
-        parsing_models=[model(JUDGE)],
-        code_policy="trusted",
-        features=FEATURES,
-        deep_judgment_rubric_mode="use_checkpoint",
-        embedding_check_embedder="minilm",
-        embedding_check_model="all-MiniLM-L6-v2",
-        embedding_check_threshold=0.85,
-    )
 
 
 def prepared(app: Karenina, address: str = ADDRESS) -> Prepared:
@@ -87,4 +69,18 @@ def prepared(app: Karenina, address: str = ADDRESS) -> Prepared:
             f"{BENCHMARK} has been changed (SHA-256 {digest}), so its Python templates are not run; install "
             "karenina-demo again, or run the file with karenina verify, which asks whose code you trust"
         )
-    return prepare(Benchmark.load(BENCHMARK, app=app), _configuration(address), app=app, run_name=RUN_NAME)
+
+    def model(name: str) -> ModelConfig:
+        return ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url=address)
+
+    config = VerificationConfig(  # nothing in the environment changes it
+        answering_models=map(model, ANSWERING),
+        parsing_models=[model(JUDGE)],
+        code_policy="trusted",
+        features=FEATURES,
+        deep_judgment_rubric_mode="use_checkpoint",
+        embedding_check_embedder="minilm",
+        embedding_check_model="all-MiniLM-L6-v2",
+        embedding_check_threshold=0.85,
+    )
+    return prepare(Benchmark.load(BENCHMARK, app=app), config, app=app, run_name=RUN_NAME)

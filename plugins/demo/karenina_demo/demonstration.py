@@ -8,11 +8,10 @@ from pathlib import Path
 
 from attrs import evolve
 from karenina_cli.exits import OK, SOME_FAILED
-from karenina_cli.output import note, own_stdout, print_json, print_parts
+from karenina_cli.output import note, own_stdout, print_found
 from karenina_cli.progress import Progress
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory
-from karenina_runs.plan.items import Prepared
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import plural
@@ -31,28 +30,21 @@ def demonstrate(directory: Path | None, *, quiet: bool = False, as_json: bool = 
         configure()
         run = prepared(application(replay=str(CALLS)))
         directory = directory or default_directory("demo")
-        results = _executed(run, Destination(run_dir=directory, source=BENCHMARK), quiet=quiet)
-        if as_json:
-            print_json(results.get_summary(), out)
-        else:
-            print_parts(narrated(run, results, directory), out)
+        destination = Destination(run_dir=directory, source=BENCHMARK)
+        with Progress(len(run), quiet=quiet) as progress, asyncio.Runner() as runner:
+            found = runner.run(execute(run, destination, on_result=progress.advance))
+        models = [model.identity for model in run.config.answering_models]
+        questions = [question.id for question in run.questions]
+
+        def place(result: VerificationResult) -> tuple[int, int]:
+            return models.index(result.metadata.answering), questions.index(result.metadata.question_id)
+
+        results = evolve(found, results=sorted(found, key=place))  # two demos print the same
+        print_found(results.get_summary(), narrated(run, results, directory), out, as_json=as_json)
         problems = list(_problems(results))
         for problem in problems:
             note(f"Error: {problem}")
     return SOME_FAILED if problems else OK
-
-
-def _executed(run: Prepared, destination: Destination, *, quiet: bool) -> VerificationResultSet:
-    """The results in the order of the models and questions, so that two demos print the same."""
-    with Progress(len(run), quiet=quiet) as progress, asyncio.Runner() as runner:
-        results = runner.run(execute(run, destination, on_result=progress.advance))
-    models = [model.identity for model in run.config.answering_models]
-    questions = [question.id for question in run.questions]
-
-    def place(result: VerificationResult) -> tuple[int, int]:
-        return models.index(result.metadata.answering), questions.index(result.metadata.question_id)
-
-    return evolve(results, results=sorted(results, key=place))
 
 
 def _problems(results: VerificationResultSet) -> Iterator[str]:

@@ -11,8 +11,6 @@ from karenina_cli.summary import model_parts, not_passed
 from karenina_runs.plan.items import Prepared
 from karenina_runs.results.results import VerificationResultSet
 
-from karenina_core.values.result import VerificationResult
-
 from .bundle import BENCHMARK, FAILING, JUDGE
 
 __all__ = ["narrated"]
@@ -49,15 +47,12 @@ def narrated(run: Prepared, results: VerificationResultSet, directory: Path) -> 
 
 
 def _notes(results: VerificationResultSet) -> Iterator[str]:
-    if any(_key(r) in FAILING and r.outcome.name == "error" for r in results):
+    if any(
+        (r.metadata.question_id, r.metadata.answering.model_name) in FAILING and r.outcome.name == "error"
+        for r in results
+    ):
         yield "The error is part of the recording: a provider failed. There is no verdict, and no pass rate counts it."
         yield "After an error karenina verify exits with code 3; the demo exits with 0, because this one is meant."
-    yield from _caught(results)
-    repairs = sum(r.template.judge_repairs for r in results if r.template)
-    yield f"Replies of the judge that did not fit their template and were corrected by it: {repairs}."
-
-
-def _caught(results: VerificationResultSet) -> Iterator[str]:
     declined = sum(r.checks.abstention_override_applied for r in results)
     too_little = sum(r.checks.sufficiency_override_applied for r in results)
     reworded = [r.metadata.question_id for r in results if r.template and r.template.embedding_override_applied]
@@ -69,7 +64,5 @@ def _caught(results: VerificationResultSet) -> Iterator[str]:
         f"Items with a trait that the judge did not score: {unscored}, their other traits are scored; traits left out "
         f"because the answer does not speak of what they are about: {absent}."
     )
-
-
-def _key(result: VerificationResult) -> tuple[str, str]:
-    return result.metadata.question_id, result.metadata.answering.model_name
+    repairs = sum(r.template.judge_repairs for r in results if r.template)
+    yield f"Replies of the judge that did not fit their template and were corrected by it: {repairs}."

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from attrs import frozen
 from karenina_runs.results.item_rows import check_rows, embedding_text, field_rows, pattern_rows
 from karenina_runs.summaries.details import facts, remarks
+from karenina_runs.summaries.messages import said as read_messages
 from karenina_runs.workspaces.workspace_capture import WORKSPACES
-from karenina_vocabulary.evaluation_parts import TemplatePart
 from karenina_vocabulary.explanations import caveats_of, why
 from karenina_vocabulary.quotations import Piece, judged_text, pieces, quotations
 
@@ -19,9 +19,8 @@ from karenina_core.errors import plural
 from karenina_core.values.result import MetadataPart
 
 from .evidence import Evidence, evidence_of
-from .messages import ShownMessage, shown_messages
 from .outcomes import CAVEATS, KINDS, OutcomeKind
-from .texts import cut, dollars, number, seconds, tokens, value
+from .texts import cut, number, seconds, usage_cells, value
 from .traits import TraitView, trait_views
 
 __all__ = ["Item", "Sibling", "anchors", "item_view"]
@@ -58,6 +57,21 @@ class Field:
     mark: str
     comparison: str
     score: str
+
+
+class Block(NamedTuple):
+    """What a message says, thinks, asks of a tool, or brings back from one."""
+
+    label: str
+    text: str
+    left_out: int = 0
+
+
+class ShownMessage(NamedTuple):
+    """One message."""
+
+    role: str
+    blocks: tuple[Block, ...]
 
 
 @frozen(kw_only=True)
@@ -119,6 +133,13 @@ def item_view(
     read = judged_text(result)
     found = quotations(result, read)
     views = trait_views(result.rubric) if result.rubric else []
+    fields, patterns = [], []
+    if template:
+        for row in field_rows(template):
+            comparison = MARKS[row.right] if row.compared else NOT_COMPARED
+            fields.append(Field(row.name, row.expected, row.extracted, *comparison, _score(row.score)))
+        marks = ("✗ not met", "✓ met")
+        patterns = [(name, marks[met], *cells) for name, met, *cells in pattern_rows(template)]
     return Item(
         anchor=anchor,
         outcome=KINDS[metadata.outcome],
@@ -130,11 +151,9 @@ def item_view(
         error=metadata.error or "",
         caveats=[(name, CAVEATS.get(name, "")) for name in caveats_of(result)],
         notes=remarks(result),
-        fields=_fields(template) if template else (),
+        fields=fields,
         granular=_score(template.verify_granular_result if template else None),
-        patterns=[(name, "✓ met" if met else "✗ not met", *cells) for name, met, *cells in pattern_rows(template)]
-        if template
-        else (),
+        patterns=patterns,
         checks=check_rows(result.checks),
         embedding=embedding_text(template, f" by {template.embedding_model_used}") if template else "",
         evidence=evidence_of(result, found),
@@ -143,10 +162,14 @@ def item_view(
         investigation=(template.investigation_trace or "") if template else "",
         ledger=[(entry.stage, value(entry.effect), entry.reason) for entry in result.ledger],
         trail=[(entry.stage, entry.status, seconds(entry.seconds), entry.reason) for entry in result.trail],
-        sent=shown_messages(generation.conversation_context),
-        trace=shown_messages(generation.trace_messages),
-        usage=_usage(generation.usage_metadata),
-        facts=[*_facts(result), *_workspace(workspace or {})],
+        sent=_messages(generation.conversation_context),
+        trace=_messages(generation.trace_messages),
+        usage=[
+            (f"{task} (shared)" if row.get("cached") else task, str(row.get("model") or ""), *usage_cells(row))
+            for task, row in generation.usage_metadata.items()
+            if isinstance(row, Mapping) and row
+        ],
+        facts=_facts(result, workspace or {}),
         extensions=value(result.added) if result.added else "",
         siblings=siblings,
     )
@@ -157,38 +180,12 @@ def _text(text: str, found: Iterable[Any] = ()) -> Text:
     return Text(pieces=pieces(kept, found), left_out=left_out)
 
 
-def _fields(template: TemplatePart) -> list[Field]:
-    return [
-        Field(
-            *(row.name, row.expected, row.extracted),
-            *(MARKS[row.right] if row.compared else NOT_COMPARED),
-            _score(row.score),
-        )
-        for row in field_rows(template)
-    ]
-
-
 def _score(found: float | None) -> str:
     return "" if found is None else number(float(found))
 
 
-def _usage(usage: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"{task} (shared)" if row.get("cached") else task,
-            str(row.get("model") or ""),
-            *(number(row.get(key)) for key in ("calls", "attempts")),
-            *(tokens(row.get(key), bool(row.get("usage_unavailable"))) for key in ("input_tokens", "output_tokens")),
-            seconds(row.get("seconds")),
-            dollars(row.get("cost_usd")),
-        )
-        for task, row in usage.items()
-        if isinstance(row, Mapping) and row
-    ]
-
-
-def _facts(result: VerificationResult) -> list[tuple[str, str]]:
-    """Who answered and judged, and the facts that `karenina show` gives too."""
+def _facts(result: VerificationResult, workspace: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Who answered and judged, the facts that `karenina show` gives too, and where the files of the agent are."""
     metadata, metrics = result.metadata, result.generation.agent_metrics
     details = {
         "answering model": metadata.answering_model,
@@ -196,14 +193,20 @@ def _facts(result: VerificationResult) -> list[tuple[str, str]]:
         "replicate": str(metadata.replicate),
         "took": seconds(metadata.execution_time),
     }
-    return [*details.items(), *facts(result), *([("agent", value(metrics))] if metrics else [])]
-
-
-def _workspace(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Where in the run directory the files are, or why they were not kept."""
-    if row.get("destination"):
-        count = row.get("copied_file_count")
+    found = [*details.items(), *facts(result), *([("agent", value(metrics))] if metrics else [])]
+    if workspace.get("destination"):
+        count = workspace.get("copied_file_count")
         files = f" ({plural(count, 'file')})" if isinstance(count, int) else ""
-        errors = [("not kept", str(error)) for error in row.get("copy_errors") or ()]
-        return [("workspace", f"{WORKSPACES}/{row['destination']}{files}"), *errors]
-    return [("workspace", f"not kept: {row.get('skip_reason') or 'no reason is known'}")] if row else []
+        found.append(("workspace", f"{WORKSPACES}/{workspace['destination']}{files}"))
+        found += [("not kept", str(error)) for error in workspace.get("copy_errors") or ()]
+    elif workspace:
+        found.append(("workspace", f"not kept: {workspace.get('skip_reason') or 'no reason is known'}"))
+    return found
+
+
+def _messages(rows: Iterable[Mapping[str, Any]]) -> list[ShownMessage]:
+    """Messages in either form that results store; what is of no form as JSON."""
+    return [
+        ShownMessage(message.role, tuple(Block(block.label, *cut(block.text)) for block in message.blocks))
+        for message in read_messages(rows)
+    ]

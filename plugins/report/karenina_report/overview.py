@@ -23,7 +23,7 @@ from .outcomes import CAVEATS, GROUPS, KINDS, OutcomeKind, present
 from .pairs import Pair, Ranks, pairs_of
 from .profile import TraitProfile, profiles
 from .svg import as_svg
-from .texts import dollars, number, seconds, tokens, value, without_secrets
+from .texts import usage_cells, value, without_secrets
 
 __all__ = ["MOST_QUESTIONS", "MOST_RANKED", "FailureRow", "Overview", "Plot", "overview_of"]
 
@@ -115,44 +115,56 @@ def overview_of(
 ) -> Overview:
     """Rates, failures, traits, cost, and how the run was made."""
     headline = headline_numbers(results, cluster=cluster)
-    answering = _most_models(results.results)
+    # how many answering models the judge has that has most of them
+    judged = {(result.metadata.parsing_model, result.metadata.answering_model) for result in results}
+    answering = max(Counter(parsing for parsing, _ in judged).values(), default=0)
     ranked = 1 < answering <= MOST_RANKED
     pairs = pairs_of(results.results, headline, _ranks(results, cluster) if ranked else None)
     kinds, traits = present(results), profiles(pairs)
     questions = _questions(results.results, anchors, pairs)
     plain = without_secrets(manifest)
-    return Overview(
-        pairs=pairs,
-        notes=(*headline.notes, *results.tally.failed_scores, *_unasked(results)),
-        kinds=kinds,
-        failures=_failures(pairs),
-        caveats=_caveats(pairs),
-        unsure=_unsure(pairs),
-        unranked=answering > MOST_RANKED,
-        traits=traits,
-        questions=questions[:MOST_QUESTIONS],
-        more_questions=max(len(questions) - MOST_QUESTIONS, 0),
-        usage=_usage(results.results),
-        plots=_plots(pairs, kinds, traits),
-        class_plots=_class_plots(traits),
-        run=_run(plain),
-        configuration=_flat(plain.get("config") or {}),
-        plugins=_plugins(plain.get("plugins")),
-    )
-
-
-def _unasked(results: VerificationResultSet) -> list[str]:
-    return [
+    listed = plain.get("plugins")
+    rows = [row for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
+    active = [row for row in rows if row.get("state") == "active"]
+    names = dict.fromkeys(name for pair in pairs for name in sorted(pair.caveats))
+    class_plots: list[Plot] = []
+    for trait in traits:
+        if trait.kind == "literal" and trait.classes:
+            caption = f"Classes of {trait.name}"
+            class_plots.append(Plot(as_svg(plots.class_bars(trait), f"classes{len(class_plots)}", caption), caption))
+    unasked = [
         f"{answering}, judged by {parsing}: none of {plural(found.rates.absent, 'planned item')} has a result"
         for (answering, parsing), found in results.tally.pairs.items()
         if not found.rates.items
     ]
-
-
-def _most_models(results: Sequence[VerificationResult]) -> int:
-    """How many answering models the judge has that has most of them."""
-    pairs = {(result.metadata.parsing_model, result.metadata.answering_model) for result in results}
-    return max(Counter(parsing for parsing, _ in pairs).values(), default=0)
+    estimates = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
+    return Overview(
+        pairs=pairs,
+        notes=(*headline.notes, *results.tally.failed_scores, *unasked),
+        kinds=kinds,
+        failures=_failures(pairs),
+        caveats=[(name, CAVEATS.get(name, ""), [pair.caveats[name] for pair in pairs]) for name in names],
+        unsure=list(
+            dict.fromkeys(part.note.partition(";")[0] for part in estimates if part.interval is None and part.note)
+        ),
+        unranked=answering > MOST_RANKED,
+        traits=traits,
+        questions=questions[:MOST_QUESTIONS],
+        more_questions=max(len(questions) - MOST_QUESTIONS, 0),
+        usage=[
+            (
+                task.replace("_", " "),
+                ", ".join(map(str, row["models"])),
+                *usage_cells(row, ("items", "calls", "attempts")),
+            )
+            for task, row in usage_by_task(results.results).items()
+        ],
+        plots=_plots(pairs, kinds, traits),
+        class_plots=class_plots,
+        run=_run(plain),
+        configuration=_flat(plain.get("config") or {}),
+        plugins=[[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],
+    )
 
 
 def _ranks(results: VerificationResultSet, cluster: Cluster | None) -> Ranks:
@@ -183,16 +195,6 @@ def _failures(pairs: Sequence[Pair]) -> list[FailureRow]:
     ]
 
 
-def _caveats(pairs: Sequence[Pair]) -> list[tuple[str, str, list[int]]]:
-    names = dict.fromkeys(name for pair in pairs for name in sorted(pair.caveats))
-    return [(name, CAVEATS.get(name, ""), [pair.caveats[name] for pair in pairs]) for name in names]
-
-
-def _unsure(pairs: Sequence[Pair]) -> list[str]:
-    estimates = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
-    return list(dict.fromkeys(part.note.partition(";")[0] for part in estimates if part.interval is None and part.note))
-
-
 def _questions(
     results: Sequence[VerificationResult], anchors: Sequence[str], pairs: Sequence[Pair]
 ) -> list[QuestionRow]:
@@ -202,60 +204,17 @@ def _questions(
     for result, anchor in zip(results, anchors, strict=True):
         if result.metadata.outcome not in ("scored", "skipped"):
             groups.setdefault(result.metadata.question_id, []).append((result, anchor))
-    rows = [_question(found, places) for found in groups.values()]
+    rows = []
+    for found in groups.values():
+        cells: list[list[tuple[str, OutcomeKind, int]]] = [[] for _ in places]
+        for result, anchor in found:
+            about = result.metadata
+            cell = cells[places[about.answering_model, about.parsing_model]]
+            cell.append((anchor, KINDS[about.outcome], about.replicate))
+        first = found[0][0].metadata
+        passed = sum(result.metadata.outcome == "passed" for result, _ in found)
+        rows.append(QuestionRow(first.question_id, first.question_text, passed, len(found), cells))
     return sorted((row for row in rows if row.passed < row.items), key=lambda row: row.passed / row.items)
-
-
-def _question(found: Sequence[tuple[VerificationResult, str]], places: Mapping[tuple[str, str], int]) -> QuestionRow:
-    cells: list[list[tuple[str, OutcomeKind, int]]] = [[] for _ in places]
-    for result, anchor in found:
-        about = result.metadata
-        cell = cells[places[about.answering_model, about.parsing_model]]
-        cell.append((anchor, KINDS[about.outcome], about.replicate))
-    first = found[0][0].metadata
-    passed = sum(result.metadata.outcome == "passed" for result, _ in found)
-    return QuestionRow(first.question_id, first.question_text, passed, len(found), cells)
-
-
-def _usage(results: Sequence[VerificationResult]) -> list[tuple[str, ...]]:
-    return [
-        (
-            task.replace("_", " "),
-            ", ".join(map(str, row["models"])),
-            *(number(row[key]) for key in ("items", "calls", "attempts")),
-            *(tokens(row[key], row["usage_unavailable"]) for key in ("input_tokens", "output_tokens")),
-            seconds(row["seconds"]),
-            dollars(row["cost_usd"]),
-        )
-        for task, row in usage_by_task(results).items()
-    ]
-
-
-def _plots(pairs: Sequence[Pair], kinds: Sequence[OutcomeKind], traits: Sequence[TraitProfile]) -> dict[str, Plot]:
-    found: dict[str, Plot] = {}
-    rated = [pair for pair in pairs if pair.numbers.pass_rate.value is not None]
-    placed = [trait for trait in traits if any(cell.position is not None for cell in trait.cells)]
-    if rated:
-        caption = "Pass rate of every model with its 95 % interval"
-        found["rates"] = Plot(as_svg(plots.interval_plot(rated), "rates", caption), caption)
-    if pairs:
-        caption = "How the items ended"
-        found["outcomes"] = Plot(as_svg(plots.outcome_bars(pairs, kinds), "outcomes", caption), caption)
-        caption = "Time of every item"
-        found["seconds"] = Plot(as_svg(plots.seconds_plot(pairs), "seconds", caption), caption)
-    if placed:
-        caption = "Rubric profile: rates and means of traits"
-        found["traits"] = Plot(as_svg(plots.trait_plot(placed, pairs), "traits", caption), caption)
-    return found
-
-
-def _class_plots(traits: Sequence[TraitProfile]) -> list[Plot]:
-    found: list[Plot] = []
-    for trait in traits:
-        if trait.kind == "literal" and trait.classes:
-            caption = f"Classes of {trait.name}"
-            found.append(Plot(as_svg(plots.class_bars(trait), f"classes{len(found)}", caption), caption))
-    return found
 
 
 def _run(manifest: Mapping[str, Any]) -> RunFacts:
@@ -276,6 +235,24 @@ def _run(manifest: Mapping[str, Any]) -> RunFacts:
     )
 
 
+def _plots(pairs: Sequence[Pair], kinds: Sequence[OutcomeKind], traits: Sequence[TraitProfile]) -> dict[str, Plot]:
+    found: dict[str, Plot] = {}
+    rated = [pair for pair in pairs if pair.numbers.pass_rate.value is not None]
+    placed = [trait for trait in traits if any(cell.position is not None for cell in trait.cells)]
+    if rated:
+        caption = "Pass rate of every model with its 95 % interval"
+        found["rates"] = Plot(as_svg(plots.interval_plot(rated), "rates", caption), caption)
+    if pairs:
+        caption = "How the items ended"
+        found["outcomes"] = Plot(as_svg(plots.outcome_bars(pairs, kinds), "outcomes", caption), caption)
+        caption = "Time of every item"
+        found["seconds"] = Plot(as_svg(plots.seconds_plot(pairs), "seconds", caption), caption)
+    if placed:
+        caption = "Rubric profile: rates and means of traits"
+        found["traits"] = Plot(as_svg(plots.trait_plot(placed, pairs), "traits", caption), caption)
+    return found
+
+
 def _mapping(found: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
@@ -289,9 +266,3 @@ def _flat(settings: Any, path: str = "") -> list[tuple[str, str]]:
     if settings is None or settings in ("", {}, []):
         return []
     return [(path, settings if isinstance(settings, str) else value(settings))]
-
-
-def _plugins(listed: Any) -> list[list[str]]:
-    rows = [row for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
-    names = ("name", "distribution", "version")
-    return [[str(row.get(name) or "") for name in names] for row in rows if row.get("state") == "active"]

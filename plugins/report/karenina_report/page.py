@@ -20,12 +20,12 @@ from karenina_runs.workspaces.workspace_capture import captures
 from karenina_vocabulary.rubric_part import read_traits
 from markupsafe import Markup
 
-from karenina_core import VerificationResult, __version__
+from karenina_core import __version__
 from karenina_core.errors import RunDirectoryError
 
 from .items import Item, Sibling, anchors, item_view
 from .outcomes import KINDS, failure
-from .overview import Overview, overview_of
+from .overview import overview_of
 from .pairs import Pair
 from .svg import ROLES
 from .texts import cut, dollars, number, percent, redaction, seconds, shown, tokens
@@ -46,17 +46,36 @@ def chunks(
     """The page, piece by piece: an item is made when its turn comes."""
     redaction.cache_clear()
     environment = _environment()
-    style, script = _style(environment), _source(environment, "report.js")
+    roles = "".join(f".fill-{role}{{fill:var(--{role})}}.stroke-{role}{{stroke:var(--{role})}}" for role in ROLES)
+    style, script = f"{_source(environment, 'style.css')}\n{roles}", _source(environment, "report.js")
     names = anchors(results)
     overview = overview_of(results, names, manifest, cluster)
+    places = {(pair.answering, pair.parsing): pair.index for pair in overview.pairs}
+    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview.failures)}
+    known: dict[str, int] = {}
+    items = []
+    for result in results.results:
+        about = result.metadata
+        traits = [
+            [known.setdefault(trait.name, len(known)), trait.state, _word(trait)]
+            for trait in read_traits(result.rubric)
+        ]
+        place = places[about.answering_model, about.parsing_model]
+        reason = reasons.get((about.outcome, failure_of(result)[1] or "", failure(result)), -1)
+        items.append({"o": about.outcome, "p": place, "f": reason, "t": traits})
+    document = {"traits": [shown(name) for name in known], "items": items}
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=True)
+    benchmark = manifest.get("benchmark")
+    name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
+    runs = dict.fromkeys(result.metadata.run_name for result in results if result.metadata.run_name)
     stream = environment.get_template("page.html").stream(
         policy=POLICY.format(script=_digest(script), style=_digest(style)),
         style=Markup(style),
         script=Markup(script),
-        index=_index(results.results, overview),
+        index=Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")),
         results=results,
         overview=overview,
-        title=_title(results, manifest),
+        title=str(name or next(iter(runs), None) or "Results"),
         run=overview.run,
         items=_items(results, names, overview.pairs),
         kinds=KINDS,
@@ -85,7 +104,8 @@ def _environment() -> Environment:
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finalized,
+        # everything that a template prints passes through here, then through the escaping
+        finalize=lambda found: shown(found) if isinstance(found, str) and not isinstance(found, Markup) else found,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -100,30 +120,13 @@ def _environment() -> Environment:
     return environment
 
 
-def _finalized(found: Any) -> Any:
-    """Everything that a template prints passes through here, then through the escaping."""
-    return shown(found) if isinstance(found, str) and not isinstance(found, Markup) else found
-
-
 def _source(environment: Environment, name: str) -> str:
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0].strip()
 
 
-def _style(environment: Environment) -> str:
-    roles = "".join(f".fill-{role}{{fill:var(--{role})}}.stroke-{role}{{stroke:var(--{role})}}" for role in ROLES)
-    return f"{_source(environment, 'style.css')}\n{roles}"
-
-
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _title(results: VerificationResultSet, manifest: Mapping[str, Any]) -> str:
-    benchmark = manifest.get("benchmark")
-    name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
-    runs = dict.fromkeys(result.metadata.run_name for result in results if result.metadata.run_name)
-    return str(name or next(iter(runs), None) or "Results")
 
 
 def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]) -> Iterator[Item]:
@@ -138,26 +141,6 @@ def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence
     for result, name in zip(results, names, strict=True):
         others = [other for other in answers[result.metadata.question_id] if other.anchor != name]
         yield item_view(result, name, others, kept.get(result.metadata.result_id))
-
-
-def _index(results: Sequence[VerificationResult], overview: Overview) -> Markup:
-    """What the filters need to know, as JSON that no HTML parser sees anything in."""
-    places = {(pair.answering, pair.parsing): pair.index for pair in overview.pairs}
-    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview.failures)}
-    known: dict[str, int] = {}
-    items = []
-    for result in results:
-        about = result.metadata
-        traits = [
-            [known.setdefault(trait.name, len(known)), trait.state, _word(trait)]
-            for trait in (read_traits(result.rubric) if result.rubric else ())
-        ]
-        place = places[about.answering_model, about.parsing_model]
-        reason = reasons.get((about.outcome, failure_of(result)[1] or "", failure(result)), -1)
-        items.append({"o": about.outcome, "p": place, "f": reason, "t": traits})
-    document = {"traits": [shown(name) for name in known], "items": items}
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=True)
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _word(trait: Any) -> str:

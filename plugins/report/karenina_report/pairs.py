@@ -82,50 +82,43 @@ def pairs_of(results: Sequence[VerificationResult], headline: Headline, ranks: R
     groups: dict[tuple[str, str], list[VerificationResult]] = {}
     for result in results:
         groups.setdefault((result.metadata.answering_model, result.metadata.parsing_model), []).append(result)
-    labels = _labels([(found[0].metadata.answering, found[0].metadata.parsing) for found in groups.values()])
-    return [
-        _pair(index, label, found, numbers[names], (ranks or {}).get(names))
-        for index, (label, (names, found)) in enumerate(zip(labels, groups.items(), strict=True))
-    ]
-
-
-def _pair(
-    index: int, label: str, results: Sequence[VerificationResult], numbers: Numbers, ranks: tuple[int, int] | None
-) -> Pair:
-    (line,) = summarize(results)["models"]
-    usage = usage_by_task(results)
-    costs = [row["cost_usd"] for row in usage.values()]
-    own = [result.generation.usage_metadata.get(ANSWER) or {} for result in results]
-    return Pair(
-        index=index,
-        answering=line["answering"],
-        parsing=line["parsing"],
-        label=label,
-        line=line,
-        numbers=numbers,
-        failures=Counter(
-            (r.metadata.outcome, failure_of(r)[1] or "", failure(r)) for r in results if r.metadata.outcome not in GOOD
-        ),
-        caveats=Counter(line["caveats"]),
-        ranks=ranks,
-        calls=sum(row["calls"] for row in usage.values()),
-        attempts=sum(row["attempts"] for row in usage.values()),
-        cost_usd=None if not costs or None in costs else sum(costs),
-        tokens_unknown=any(row["usage_unavailable"] for row in usage.values()),
-        seconds=[result.metadata.execution_time for result in results],
-        answer_seconds=[row["seconds"] for row in own if not row.get("cached") and row.get("seconds") is not None],
-    )
-
-
-GOOD = ("passed", "scored")
-
-
-def _labels(pairs: Sequence[tuple[ModelIdentity, ModelIdentity]]) -> list[str]:
-    """Names of models alone where they distinguish the pairs; with the judges where there are several."""
+    pairs = [(found[0].metadata.answering, found[0].metadata.parsing) for found in groups.values()]
     answering = _short([answering for answering, _ in pairs])
     judges = _short([parsing for _, parsing in pairs])
     several = len({parsing for _, parsing in pairs}) > 1
-    return [f"{answering[a]} | {judges[p]}" if several else answering[a] for a, p in pairs]
+    labels = [f"{answering[a]} | {judges[p]}" if several else answering[a] for a, p in pairs]
+    listed = []
+    for index, (label, (names, found)) in enumerate(zip(labels, groups.items(), strict=True)):
+        (line,) = summarize(found)["models"]
+        usage = usage_by_task(found)
+        costs = [row["cost_usd"] for row in usage.values()]
+        own = [result.generation.usage_metadata.get(ANSWER) or {} for result in found]
+        bad = [result for result in found if result.metadata.outcome not in GOOD]
+        listed.append(
+            Pair(
+                index=index,
+                answering=line["answering"],
+                parsing=line["parsing"],
+                label=label,
+                line=line,
+                numbers=numbers[names],
+                failures=Counter((r.metadata.outcome, failure_of(r)[1] or "", failure(r)) for r in bad),
+                caveats=Counter(line["caveats"]),
+                ranks=(ranks or {}).get(names),
+                calls=sum(row["calls"] for row in usage.values()),
+                attempts=sum(row["attempts"] for row in usage.values()),
+                cost_usd=None if not costs or None in costs else sum(costs),
+                tokens_unknown=any(row["usage_unavailable"] for row in usage.values()),
+                seconds=[result.metadata.execution_time for result in found],
+                answer_seconds=[
+                    row["seconds"] for row in own if not row.get("cached") and row.get("seconds") is not None
+                ],
+            )
+        )
+    return listed
+
+
+GOOD = ("passed", "scored")
 
 
 def _short(identities: Iterable[ModelIdentity]) -> dict[ModelIdentity, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .outcomes import OutcomeKind
 from .pairs import Pair
-from .profile import Cell, TraitProfile
+from .profile import TraitProfile
 from .svg import COLOURS
 from .texts import shown
 
@@ -33,7 +33,9 @@ ROW, MARGIN, LEGEND = 0.34, 0.5, 0.22
 CHARACTER = 0.083
 """Inches that a character of a row's name may take: what a browser draws may be wider than what is measured here."""
 LONGEST_NAME = 32
+"""Characters of a row's name; chosen."""
 SIZE = 10.0
+"""Points of a text."""
 MARKERS = "osD^vPX*"
 SERIES = 8
 MOST_MARKS = 250
@@ -74,6 +76,8 @@ def class_bars(profile: TraitProfile) -> Figure:
 
 def trait_plot(profiles: Sequence[TraitProfile], pairs: Sequence[Pair]) -> Figure:
     """Rates with their intervals, and means on their own scales, one row a trait, one mark a pair."""
+    from matplotlib.lines import Line2D
+
     inches = 0.14 + 0.17 * len(pairs)
     figure, axes = _rows(
         [profile.name for profile in profiles],
@@ -86,8 +90,13 @@ def trait_plot(profiles: Sequence[TraitProfile], pairs: Sequence[Pair]) -> Figur
     for row, profile in enumerate(profiles):
         for cell in profile.cells:
             y = row + (cell.pair.index - (len(pairs) - 1) / 2) * step
-            _mark(axes, y, cell)
-    handles = [_handle(pair) for pair in pairs]
+            if cell.position is not None:
+                role, marker = look(cell.pair)
+                _interval(axes, y, cell.position, (cell.low, cell.high), role, marker)
+    handles = []
+    for pair in pairs:
+        role, marker = look(pair)
+        handles.append(Line2D([], [], marker=marker, color=COLOURS[role], linestyle="none", markersize=7))
     _legend(axes, handles, [short_name(pair.label) for pair in pairs])
     return figure
 
@@ -166,22 +175,9 @@ def _interval(
     axes.plot([at], [y], marker, color=COLOURS[role], markersize=8, markeredgecolor=COLOURS["page"], clip_on=False)
 
 
-def _mark(axes: Axes, y: float, cell: Cell) -> None:
-    if cell.position is not None:
-        role, marker = look(cell.pair)
-        _interval(axes, y, cell.position, (cell.low, cell.high), role, marker)
-
-
 def look(pair: Pair) -> tuple[str, str]:
     """A colour and a mark; together they are those of 64 pairs."""
     return f"series{pair.index % SERIES}", MARKERS[(pair.index + pair.index // SERIES) % len(MARKERS)]
-
-
-def _handle(pair: Pair) -> Any:
-    from matplotlib.lines import Line2D
-
-    role, marker = look(pair)
-    return Line2D([], [], marker=marker, color=COLOURS[role], linestyle="none", markersize=7)
 
 
 def _bars(axes: Axes, counts: Sequence[Sequence[int]], classes: Sequence[tuple[str, str]]) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
+from karenina_cli.show.traits import scale_text, type_text
 from karenina_compare.measures import TRAIT
 
 from karenina_core.values.fields import is_number
 
 from .pairs import Pair
 from .texts import number, percent, span
-from .traits import on_scale
 
 __all__ = ["Cell", "TraitProfile", "profiles"]
 
@@ -67,21 +67,21 @@ def profiles(pairs: Sequence[Pair]) -> list[TraitProfile]:
         for line in pair.line["traits"]:
             same = {key: line.get(key) for key in SAME} | {"classes": list(line.get("classes") or ())}
             groups.setdefault(json.dumps(same, default=str), []).append((pair, line))
-    return [_profile(found) for found in groups.values()]
-
-
-def _profile(found: Sequence[tuple[Pair, Line]]) -> TraitProfile:
-    first = found[0][1]
-    words = (first["type"], first["kind"] if first["kind"] != first["type"] else None)
-    better = {True: "higher is better", False: "lower is better"}.get(first["higher_is_better"], "")
-    scale = on_scale(first).removeprefix(" of ")
-    return TraitProfile(
-        name=first["trait"],
-        type=" ".join(word for word in words if word),
-        kind=first["kind"],
-        hint=", ".join(part for part in (scale, better) if part),
-        cells=[_cell(pair, line) for pair, line in found],
-    )
+    listed = []
+    for found in groups.values():
+        first = found[0][1]
+        better = {True: "higher is better", False: "lower is better"}.get(first["higher_is_better"], "")
+        scale = scale_text(first).removeprefix(" of ")
+        listed.append(
+            TraitProfile(
+                name=first["trait"],
+                type=type_text(first["type"], first["kind"]),
+                kind=first["kind"],
+                hint=", ".join(part for part in (scale, better) if part),
+                cells=[_cell(pair, line) for pair, line in found],
+            )
+        )
+    return listed
 
 
 def _cell(pair: Pair, line: Line) -> Cell:
@@ -92,28 +92,23 @@ def _cell(pair: Pair, line: Line) -> Cell:
         text, interval = f"true {percent(rate)}", span(ends, percent)
         return Cell(pair=pair, line=line, text=text, position=rate, low=low, high=high, interval=interval)
     if (mean := line.get("mean")) is not None:
-        place, low, high = (_place(at, line) for at in (mean, *(ends or (None, None))))
+        start: Any = line.get("min")
+        end: Any = line.get("max")
+        known = is_number(start) and is_number(end) and start < end  # else means have no place on the scale
+        values = (mean, *(ends or (None, None)))
+        place, low, high = (
+            min(max((at - start) / (end - start), 0), 1) if known and at is not None else None for at in values
+        )
         text, interval = f"mean {number(float(mean))}", span(ends, number)
         return Cell(pair=pair, line=line, text=text, position=place, low=low, high=high, interval=interval)
     if counts := _counts(line):
         return Cell(pair=pair, line=line, text=", ".join(f"{name} {count}" for name, count in counts.items()))
-    return Cell(pair=pair, line=line, text=", ".join(_metrics(pair, line)))
-
-
-def _metrics(pair: Pair, line: Line) -> Iterator[str]:
-    """The mean of every metric, with its interval where there is one."""
+    metrics = []
     for name, mean in (line.get("metrics") or {}).items():
         found = pair.measured.get(f"{TRAIT}{line['trait']}.{name}")
-        ends = span((found.interval.low, found.interval.high), number) if found and found.interval else ""
-        yield f"{name} {number(mean)}{f' ({ends})' if ends else ''}"
-
-
-def _place(at: float | None, line: Line) -> float | None:
-    """From 0 to 1 where the scale has ends."""
-    low: Any = line.get("min")
-    high: Any = line.get("max")
-    known = at is not None and is_number(low) and is_number(high) and low < high
-    return min(max((at - low) / (high - low), 0), 1) if known and at is not None else None
+        limits = span((found.interval.low, found.interval.high), number) if found and found.interval else ""
+        metrics.append(f"{name} {number(mean)}{f' ({limits})' if limits else ''}")
+    return Cell(pair=pair, line=line, text=", ".join(metrics))
 
 
 def _counts(line: Line) -> Mapping[str, int]:

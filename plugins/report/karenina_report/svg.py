@@ -60,29 +60,24 @@ def _clean(parent: ElementTree.Element, name: str) -> None:
         if child.tag.rpartition("}")[2] in DROPPED or not isinstance(child.tag, str):
             parent.remove(child)
             continue
-        _attributes(child, name)
+        classes = []
+        styles = dict(part.partition(":")[::2] for part in child.attrib.pop("style", "").split(";") if part.strip())
+        for key, found in ((key.strip(), found.strip()) for key, found in styles.items()):
+            if key in ("fill", "stroke") and found in ROLE_OF:
+                classes.append(f"{key}-{ROLE_OF[found]}")
+            elif key == "font":
+                child.set("font-size", found.partition("px")[0].split()[-1])
+            elif key == "clip-path" or not found.startswith("url"):
+                child.set(key, found)
+        for key in ("fill", "stroke"):
+            if child.get(key) in ROLE_OF:
+                classes.append(f"{key}-{ROLE_OF[child.attrib.pop(key)]}")
+        if classes:
+            child.set("class", " ".join(classes))
+        if HREF in child.attrib:
+            child.set("href", f"#{name}-{child.attrib.pop(HREF).removeprefix('#')}")
+        if "id" in child.attrib:
+            child.set("id", f"{name}-{child.attrib['id']}")
+        if child.get("clip-path", "").startswith("url(#"):
+            child.set("clip-path", f"url(#{name}-{child.attrib['clip-path'].removeprefix('url(#')}")
         _clean(child, name)
-
-
-def _attributes(element: ElementTree.Element, name: str) -> None:
-    """Styles as attributes, colours as classes, references within the page by names of this figure."""
-    classes = []
-    styles = dict(part.partition(":")[::2] for part in element.attrib.pop("style", "").split(";") if part.strip())
-    for key, found in ((key.strip(), found.strip()) for key, found in styles.items()):
-        if key in ("fill", "stroke") and found in ROLE_OF:
-            classes.append(f"{key}-{ROLE_OF[found]}")
-        elif key == "font":
-            element.set("font-size", found.partition("px")[0].split()[-1])
-        elif key == "clip-path" or not found.startswith("url"):
-            element.set(key, found)
-    for key in ("fill", "stroke"):
-        if element.get(key) in ROLE_OF:
-            classes.append(f"{key}-{ROLE_OF[element.attrib.pop(key)]}")
-    if classes:
-        element.set("class", " ".join(classes))
-    if HREF in element.attrib:
-        element.set("href", f"#{name}-{element.attrib.pop(HREF).removeprefix('#')}")
-    if "id" in element.attrib:
-        element.set("id", f"{name}-{element.attrib['id']}")
-    if element.get("clip-path", "").startswith("url(#"):
-        element.set("clip-path", f"url(#{name}-{element.attrib['clip-path'].removeprefix('url(#')}")

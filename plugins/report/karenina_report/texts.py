@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from karenina_calls.secrets.redaction import redactor
 from karenina_cli.output import printable
+from karenina_cli.summary import percent, shown_tokens
+from karenina_cli.summary import shown_cost as dollars
 from karenina_runs.results.item_rows import as_json as value
 
 from karenina_core.secrets import is_secret_name, secrets_in
@@ -27,6 +29,7 @@ __all__ = [
     "shown",
     "span",
     "tokens",
+    "usage_cells",
     "value",
     "without_secrets",
 ]
@@ -53,11 +56,6 @@ def cut(text: str, limit: int = LONGEST) -> tuple[str, int]:
     return text[:limit], max(len(text) - limit, 0)
 
 
-def percent(rate: float | None) -> str:
-    """A fraction with one decimal."""
-    return "n/a" if rate is None else f"{100 * rate:.1f} %"
-
-
 def number(found: Any, digits: int = 2) -> str:
     """A number; whole ones with thin spaces between thousands."""
     if isinstance(found, int) and not isinstance(found, bool):
@@ -70,16 +68,7 @@ def span(ends: tuple[float, float] | None, written: Callable[[float], str]) -> s
     return "" if ends is None else f"{written(ends[0]).removesuffix(' %')} to {written(ends[1])}"
 
 
-def dollars(cost: float | None) -> str:
-    """What is not known is never shown as 0."""
-    return "unknown" if cost is None else f"${cost:.4f}"
-
-
-def tokens(known: Any, unknown: bool) -> str:
-    """How many tokens calls took; never a plain number where those of some call are unknown."""
-    if not unknown:
-        return number(known)
-    return f"at least {number(known)}" if known else "unknown"
+tokens = partial(shown_tokens, written=number)
 
 
 def seconds(found: float | None) -> str:
@@ -91,17 +80,25 @@ def seconds(found: float | None) -> str:
     return f"{found:.1f} s" if found < 120 else f"{found / 60:.1f} min"
 
 
+def usage_cells(row: Mapping[str, Any], counts: Sequence[str] = ("calls", "attempts")) -> tuple[str, ...]:
+    """The `counts` of one task, its tokens in and out, its time and its cost."""
+    unknown = bool(row.get("usage_unavailable"))
+    return (
+        *(number(row.get(key)) for key in counts),
+        *(tokens(row.get(key), unknown) for key in ("input_tokens", "output_tokens")),
+        seconds(row.get("seconds")),
+        dollars(row.get("cost_usd")),
+    )
+
+
 def without_secrets(found: Any, name: str = "") -> Any:
     """The same data without values whose names say that they are secret.
 
-    A run keeps none of its own; this is for manifests that somebody else wrote.
+    A run keeps none of its own; this is for manifests of other tools.
     """
     if isinstance(found, Mapping):
         return {str(key): without_secrets(item, str(key)) for key, item in found.items()}
     if isinstance(found, list | tuple):
         return [without_secrets(item, name) for item in found]
-    return SECRET if isinstance(found, str) and found and _is_secret(name) else found
-
-
-def _is_secret(name: str) -> bool:
-    return is_secret_name(name) or any(mark in name.lower() for mark in OF_HEADERS)
+    is_secret = is_secret_name(name) or any(mark in name.lower() for mark in OF_HEADERS)
+    return SECRET if is_secret and isinstance(found, str) and found else found

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
-from karenina_runs.results.item_rows import is_records, metric_text, record_columns, trait_reason
+from karenina_cli.show.traits import score_text, type_text
+from karenina_runs.results.item_rows import is_records, record_columns, trait_reason
 from karenina_vocabulary.rubric_part import COUNTS, FAILED, LABEL, RubricPart, TraitOutcome, read_traits
 
-from .texts import number, value
+from .texts import value
 
-__all__ = ["TraitView", "on_scale", "shown_score", "trait_views"]
+__all__ = ["TraitView", "trait_views"]
 
 
 @frozen(kw_only=True)
@@ -36,49 +37,30 @@ class TraitView:
 
 def trait_views(rubric: RubricPart) -> list[TraitView]:
     """Every trait that the result speaks of."""
-    return [_view(trait, rubric.agentic_trait_investigation_traces) for trait in read_traits(rubric)]
-
-
-def on_scale(scale: Mapping[str, Any]) -> str:
-    """` of 1 to 5`; nothing where the ends of the scale are not known."""
-    low, high = scale.get("min"), scale.get("max")
-    return "" if low is None or high is None else f" of {low} to {high}"
-
-
-def shown_score(trait: TraitOutcome) -> str:
-    """The score in words and numbers; empty where there is none."""
-    if trait.value is None:
-        return ""
-    if trait.kind == "metric":
-        return metric_text(trait, {name: number(found) for name, found in trait.metrics.items()})
-    if trait.kind == "template" and isinstance(trait.value, Mapping):
-        return ", ".join(f"{name} {value(found)}" for name, found in trait.value.items())
-    if trait.kind == "literal" and trait.label is not None:
-        return trait.label
-    found = value(trait.value) + (on_scale(trait.scale) if trait.kind == "score" else "")
-    return found if trait.label is None else f"{trait.label} ({found})"
-
-
-def _view(trait: TraitOutcome, traces: Mapping[str, Any]) -> TraitView:
-    plain = [(name, found) for name, found in trait.details.items() if not is_records(found)]
-    is_judged = isinstance(trait.value, bool) and trait.higher_is_better is not None
-    return TraitView(
-        name=trait.name,
-        type=" ".join(word for word in (trait.type, trait.kind if trait.kind != trait.type else None) if word),
-        score=shown_score(trait),
-        state=trait.state,
-        failed=trait.state in FAILED,
-        good=(trait.value == trait.higher_is_better) if is_judged else None,
-        reason=trait_reason(trait),
-        provenance=(trait.provenance or "").replace("_", " "),
-        details=[
-            (name.replace("_", " "), found if isinstance(found, str) else value(found))
-            for name, found in plain
-            if not (name == LABEL and found == trait.label)
-        ],
-        records=list(_records(trait)),
-        investigation=str(traces.get(trait.name) or ""),
-    )
+    views = []
+    for trait in read_traits(rubric):
+        plain = [(name, found) for name, found in trait.details.items() if not is_records(found)]
+        is_judged = isinstance(trait.value, bool) and trait.higher_is_better is not None
+        views.append(
+            TraitView(
+                name=trait.name,
+                type=type_text(trait.type, trait.kind),
+                score=score_text(trait),
+                state=trait.state,
+                failed=trait.state in FAILED,
+                good=(trait.value == trait.higher_is_better) if is_judged else None,
+                reason=trait_reason(trait),
+                provenance=(trait.provenance or "").replace("_", " "),
+                details=[
+                    (name.replace("_", " "), found if isinstance(found, str) else value(found))
+                    for name, found in plain
+                    if not (name == LABEL and found == trait.label)
+                ],
+                records=list(_records(trait)),
+                investigation=str(rubric.agentic_trait_investigation_traces.get(trait.name) or ""),
+            )
+        )
+    return views
 
 
 def _records(trait: TraitOutcome) -> Iterator[tuple[str, list[str], list[list[str]]]]:

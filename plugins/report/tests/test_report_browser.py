@@ -74,7 +74,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Open]:
-    """Open a file. At the end no page may have complained, or asked anybody for anything."""
+    """Open a file. At the end no page may have complained, or made any request."""
     visits: list[Visit] = []
 
     def opened(file: Path, anchor: str = "", **options: Any) -> Visit:

@@ -65,16 +65,11 @@ def _counted(values: Sequence[Any]) -> list[tuple[int, Any]]:
     """`(count, value)` of each different value. 4 is 4.0 and True is not 1; lists and tables can be counted too."""
     found: dict[Hashable, tuple[int, Any]] = {}
     for value in values:
-        key = _key(value)
+        counted_as_number = isinstance(value, int | float) and not isinstance(value, bool)
+        key = ("number", value) if counted_as_number else ("json", canonical_json(value))
         known, first_one = found.get(key, (0, value))
         found[key] = (known + 1, first_one)
     return list(found.values())
-
-
-def _key(value: Any) -> Hashable:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return "json", canonical_json(value)
-    return "number", value
 
 
 def _rank(value: Any) -> tuple[int, float, str]:

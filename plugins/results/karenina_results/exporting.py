@@ -20,15 +20,12 @@ def export(source: Path, name: str | None, output: Path | None, app: Karenina | 
     """
     app = app or Karenina.default()
     if output is None:
-        output = Path(f"{_name(source.resolve())}{usual_suffix(find_format(app, Path(), name))}")
+        place = source.resolve()
+        stem = place.name if place.is_dir() else place.stem  # `gpt-4.1` is the whole name of a folder
+        output = Path(f"{stem}{usual_suffix(find_format(app, Path(), name))}")
     stored = stored_results(source, app)
     found = ready_format(app, output, name, kept=[stored.file])
     for warning in stored.notes:
         note(f"Warning: {warning}")
     export_results(stored, output, found, stored.manifest)
     return output
-
-
-def _name(source: Path) -> str:
-    """A folder has no suffix: `gpt-4.1` is its whole name."""
-    return source.name if source.is_dir() else source.stem

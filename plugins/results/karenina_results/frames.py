@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from karenina_core import VerificationResult
@@ -68,26 +68,16 @@ def to_frame(columns: Sequence[Column], rows: Rows, backend: str = "pandas") -> 
     for row in rows:
         for values, value in zip(cells, row, strict=True):
             values.append(value)
-    return MAKERS[backend](package, columns, cells)
-
-
-def _pandas(pandas: Any, columns: Sequence[Column], cells: Sequence[list[Any]]) -> Any:
-    series = {c.name: pandas.Series(values, dtype=PANDAS[c.type]) for c, values in zip(columns, cells, strict=True)}
-    return pandas.DataFrame(series, columns=[column.name for column in columns])
-
-
-def _polars(polars: Any, columns: Sequence[Column], cells: Sequence[list[Any]]) -> Any:
-    types = [getattr(polars, POLARS.get(column.type, "Boolean")) for column in columns]
-    return polars.DataFrame(
-        [polars.Series(c.name, values, dtype=t) for c, values, t in zip(columns, cells, types, strict=True)]
-    )
-
-
-def _pyarrow(pyarrow: Any, columns: Sequence[Column], cells: Sequence[list[Any]]) -> Any:
+    filled = list(zip(columns, cells, strict=True))
+    if backend == "pandas":
+        series = {column.name: package.Series(values, dtype=PANDAS[column.type]) for column, values in filled}
+        return package.DataFrame(series, columns=[column.name for column in columns])
+    if backend == "polars":
+        types = {column.type: getattr(package, POLARS.get(column.type, "Boolean")) for column in columns}
+        return package.DataFrame([package.Series(c.name, values, dtype=types[c.type]) for c, values in filled])
     schema = arrow_schema(columns)
-    return pyarrow.Table.from_arrays(
-        [pyarrow.array(values, type=known.type) for values, known in zip(cells, schema, strict=True)], schema=schema
-    )
+    arrays = [package.array(values, type=known.type) for values, known in zip(cells, schema, strict=True)]
+    return package.Table.from_arrays(arrays, schema=schema)
 
 
 def arrow_schema(columns: Sequence[Column]) -> Any:
@@ -102,10 +92,3 @@ def arrow_schema(columns: Sequence[Column]) -> Any:
             for c in columns
         ]
     )
-
-
-MAKERS: Mapping[str, Callable[[Any, Sequence[Column], Sequence[list[Any]]], Any]] = {
-    "pandas": _pandas,
-    "polars": _polars,
-    "pyarrow": _pyarrow,
-}

@@ -61,7 +61,9 @@ class JsonLines:
         if known == written:
             return
         if known is not None and not self._resumed:
-            check_same(result_of(line), _line_of(self._path, result.metadata.result_id))
+            with self._path.open("rb") as lines:
+                last = [there for there in lines if _id(there) == result.metadata.result_id][-1]
+            check_same(result_of(line), result_of(last))
             return
         self._replaced = self._replaced or known is not None
         self._file.write(f"{line}\n")
@@ -90,12 +92,6 @@ def _hashes(path: Path) -> tuple[dict[str, int], bool]:
                 repeated = repeated or identifier in found
                 found[identifier] = hash(line.removesuffix(b"\n"))
     return found, repeated
-
-
-def _line_of(path: Path, result_id: str) -> VerificationResult:
-    """The last result of this id; like `result_of` it raises where that cannot be read."""
-    with path.open("rb") as lines:
-        return result_of([line for line in lines if _id(line) == result_id][-1])
 
 
 def _put_in_place(path: Path) -> None:

@@ -182,8 +182,11 @@ def typed_scores(part: RubricPart) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield from part.extra_trait_scores.items()
 
 
-def read_traits(part: RubricPart) -> list[TraitOutcome]:
-    """Every trait that the result speaks of: those with a place for a score by type, then the others."""
+def read_traits(part: RubricPart | None) -> list[TraitOutcome]:
+    """Every trait that the result speaks of: those with a place for a score by type, then the others. None without a
+    rubric."""
+    if part is None:
+        return []
     stored: dict[tuple[str, str], Any] = {}
     for type_name, scores in typed_scores(part):
         for key, value in scores.items():

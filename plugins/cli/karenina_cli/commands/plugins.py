@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..options.options import json_option
-from ..output import Table, note, own_stdout, print_json, print_parts
+from ..output import Part, Table, note, own_stdout, print_json, print_parts
 
 if TYPE_CHECKING:
     from karenina_core.plugin.discovery import PluginInfo
@@ -41,15 +41,15 @@ def command(as_json: bool) -> None:
             }
             print_json({name: [asdict(info) for info in infos] for name, infos in listed.items()}, out)
             return
-        tables = {
+        tables: dict[str, Iterable[PluginInfo]] = {
             "": app.plugins,
             "Kinds of things": app.kinds,
             "Settings of runs": app.sections,
             "Parts of results": app.result_parts,
         }
-        print_parts([_table(title, infos) for title, infos in tables.items()], out)
-
-
-def _table(title: str, infos: Iterable[PluginInfo]) -> Table:
-    cells = [(i.name, ", ".join(i.kinds), i.distribution, i.version, i.state, i.reason) for i in infos]
-    return Table(("name", "kinds", "distribution", "version", "state", "reason"), cells, title)
+        columns = ("name", "kinds", "distribution", "version", "state", "reason")
+        parts: list[Part] = []
+        for title, infos in tables.items():
+            cells = [(i.name, ", ".join(i.kinds), i.distribution, i.version, i.state, i.reason) for i in infos]
+            parts.append(Table(columns, cells, title))
+        print_parts(parts, out)

@@ -55,11 +55,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--dry-run", is_flag=True, help="Say what would be made again, and change nothing.")
 @click.option("--undo", is_flag=True, help="Take the repair back that has not ended, else the latest one.")
 @benchmark_option
-@options_of_a_later_run(
-    before="the beginning",
-    spent="the whole run may spend, what it has spent already included",
-    sinks="Write results there, in place of the sinks of the beginning.",
-)
+@options_of_a_later_run()
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     """Make results of the finished run in DIR again, in the run itself. Its calls are really made again. Results must
@@ -76,14 +72,13 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     from ..repairing import repair, take_back
 
     if options["undo"]:
-        if others := [flag for flag in _given(ctx) if flag not in ("--undo", "--json", "--quiet")]:
+        typed = click.core.ParameterSource.COMMANDLINE
+        flags = [
+            option.opts[0]
+            for option in ctx.command.get_params(ctx)
+            if isinstance(option, click.Option) and option.name and ctx.get_parameter_source(option.name) is typed
+        ]
+        if others := [flag for flag in flags if flag not in ("--undo", "--json", "--quiet")]:
             raise click.UsageError(f"--undo takes a whole repair back; leave out {', '.join(others)}")
         ctx.exit(take_back(directory, as_json=options["as_json"]))
     ctx.exit(repair(directory, options, ctx.meta[ARGUMENTS]))
-
-
-def _given(ctx: click.Context) -> list[str]:
-    """The options of the command line."""
-    typed = click.core.ParameterSource.COMMANDLINE
-    options = (option for option in ctx.command.get_params(ctx) if isinstance(option, click.Option))
-    return [option.opts[0] for option in options if option.name and ctx.get_parameter_source(option.name) is typed]

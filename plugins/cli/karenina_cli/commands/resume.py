@@ -26,11 +26,7 @@ FILE = click.Path(path_type=Path)
 )
 @click.option("--retry-failed", is_flag=True, help="Also try items again whose errors would come again.")
 @benchmark_option
-@options_of_a_later_run(
-    before="the beginning",
-    spent="the whole run may spend, what it has spent already included",
-    sinks="Write results there, in place of the sinks of the beginning.",
-)
+@options_of_a_later_run()
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     """Finish the run in DIR. What is done stays; what was asked is not asked again; items that ended in an error that

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
 from attrs import asdict
-from karenina_runs.files.run_files import Place, place_of
+from karenina_runs.files.run_files import place_of
 from karenina_runs.folder.directory import default_directory
 
 from karenina_core import __version__
@@ -26,12 +27,15 @@ from karenina_core.plugin.command_line import Section
 
 from ..entries import owner_of, usable
 from ..exits import COULD_NOT_RUN, OK
-from ..output import Part, Table, inline, note, own_stdout, print_json, print_parts
+from ..output import Part, Table, inline, note, own_stdout, print_found, print_json, print_parts
 
 __all__ = ["examine", "examine_run", "findings"]
 
 DEEP_SECONDS = 120.0
+"""Seconds for importing what an adapter needs; chosen."""
 CORE = "karenina-core"
+COLUMNS = ("interface", "plugin", "state", "reason")
+"""What is shown of an adapter."""
 
 
 def examine(*, deep: bool = False, as_json: bool = False) -> int:
@@ -43,7 +47,27 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
         if as_json:
             print_json(found, out)
         else:
-            print_parts(_parts(found, sections), out)
+            states: dict[str, list[str]] = {}
+            for plugin in found["plugins"]:
+                states.setdefault(plugin["state"], []).append(plugin["name"])
+            folder = found["run_directory"]
+            variables = ", ".join(found["environment"]) or "no API keys and no KARENINA_ variables"
+            print_parts(
+                [
+                    f"karenina-core {found['karenina_core']}, Python {found['python']}",
+                    *(f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())),
+                    "",
+                    *_section(Section.of("adapters", "Adapters", COLUMNS, found["adapters"])),
+                    *(part for section in sections for part in _section(section)),
+                    f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}"
+                    f" ({found['file_system']['type'] or 'unknown file system'})",
+                    f"Environment: {variables} (names only)",
+                    f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",
+                    "",
+                    "karenina can be used here." if found["usable"] else "karenina cannot be used as it is here.",
+                ],
+                out,
+            )
         for problem in found["problems"]:
             note(f"Problem: {problem}")
     return OK if found["usable"] else COULD_NOT_RUN
@@ -53,10 +77,8 @@ def examine_run(folder: Path, *, replace: bool = False, as_json: bool = False) -
     """Print what packages say about a run directory. Returns the exit code. Raises what their sections raise."""
     with own_stdout() as out:
         sections = _sections("karenina.doctor.run", lambda section: section(folder, replace=replace), (KareninaError,))
-        if as_json:
-            print_json(_merged({}, sections), out)
-        else:
-            print_parts([part for section in sections for part in _section(section)], out)
+        parts = [part for section in sections for part in _section(section)]
+        print_found(_merged({}, sections), parts, out, as_json=as_json)
         for section in sections:
             for line in (*(f"Problem: {problem}" for problem in section.problems), *section.notes):
                 note(line)
@@ -73,7 +95,7 @@ def _sections(group: str, call: Callable[[Any], Section], raised: tuple[type[Exc
             found.append(call(section))
         except raised:
             raise
-        except Exception as error:  # a stranger's code
+        except Exception as error:  # code of another package
             what = f"the section {point.name!r} of {owner_of(point)} failed: {one_line(error)}"
             found.append(Section({}, problems=[what], usable=False))
     return found
@@ -88,8 +110,7 @@ def _merged(found: Mapping[str, Any], sections: Iterable[Section]) -> dict[str, 
 
 
 def _section(section: Section) -> list[Part]:
-    table = [Table(section.columns, section.rows, section.title)] if section.rows else []
-    return [*section.before, *table, *section.after]
+    return [*section.before, Table(section.columns, section.rows, section.title), *section.after]
 
 
 def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = False) -> dict[str, Any]:
@@ -104,10 +125,25 @@ def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = Fa
     none = [] if reachable else ["no adapter can be used; install one, such as karenina-litellm"]
     folder = _run_directory()
     place = place_of(Path(folder["path"]))
+    unsuitable = [folder["reason"]] if folder["reason"] else []
+    if not place.suitable:
+        kind = f"a network file system ({place.kind})"
+        unsuitable.append(f"{folder['path']} is on {kind}; run with --out and a local folder")
     brought = [problem for section in sections for problem in section.problems]
+    try:
+        needed = [line for line in requires(CORE) or () if "extra ==" not in line]
+    except PackageNotFoundError:
+        needed = []
+    names = {re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0] for line in needed}
+    every = (*app.plugins, *app.kinds, *app.sections, *app.result_parts)
+    names |= {info.distribution for info in every if info.version}
+    versions = {}
+    for name in sorted(names | {CORE}):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     found = {
         "usable": not failed and reachable and all(section.usable for section in sections),
-        "problems": [*failed, *noted, *none, *app.warnings, *problems(), *brought, *_of_place(folder, place)],
+        "problems": [*failed, *noted, *none, *app.warnings, *problems(), *brought, *unsuitable],
         "python": platform.python_version(),
         "karenina_core": __version__,
         "plugins": plugins,
@@ -116,7 +152,7 @@ def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = Fa
         "run_directory": folder,
         "file_system": {"mount": place.mount, "type": place.kind, "suitable": place.suitable},
         "environment": sorted(name for name in os.environ if name.endswith("_API_KEY") or name.startswith("KARENINA_")),
-        "packages": _packages(app),
+        "packages": versions,
     }
     return _merged(found, sections)
 
@@ -126,19 +162,14 @@ def _adapter(app: Karenina, interface: str, *, deep: bool) -> dict[str, Any]:
     try:
         resolution = app.adapters.resolve_interface(interface)
     except Exception as error:  # a plugin's checker may do anything
-        found = _availability(app, interface)
-        return {**row, "state": found or "broken", "reason": str(error) or one_line(error)}
+        row |= {"state": "broken", "reason": str(error) or one_line(error)}
+        with suppress(Exception):  # the first error is reported
+            row["state"] = app.adapters.check_availability(interface).state
+        return row
     row["reason"] = resolution.note
     if deep and (failure := _import_failure(resolution.spec)):
         return {**row, "state": "broken", "reason": failure}
     return row
-
-
-def _availability(app: Karenina, interface: str) -> str | None:
-    try:
-        return app.adapters.check_availability(interface).state
-    except Exception:  # as above; the first error is reported
-        return None
 
 
 def _import_failure(spec: AdapterSpec) -> str | None:
@@ -167,49 +198,3 @@ def _run_directory() -> dict[str, Any]:
     except OSError as error:
         reason = f"{there} cannot be written ({error.strerror}); run with --out DIR"
     return {"path": str(folder), "writable": not reason, "reason": reason}
-
-
-def _of_place(folder: Mapping[str, Any], place: Place) -> list[str]:
-    found = [folder["reason"]] if folder["reason"] else []
-    if not place.suitable:
-        found.append(f"{folder['path']} is on a network file system ({place.kind}); run with --out and a local folder")
-    return found
-
-
-def _packages(app: Karenina) -> dict[str, str]:
-    """Versions of the core's dependencies and of every distribution that brings something."""
-    try:
-        needed = [line for line in requires(CORE) or () if "extra ==" not in line]
-    except PackageNotFoundError:
-        needed = []
-    names = {re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0] for line in needed}
-    every = (*app.plugins, *app.kinds, *app.sections, *app.result_parts)
-    names |= {info.distribution for info in every if info.version}
-    return {name: found for name in sorted(names | {CORE}) if (found := _version(name))}
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
-
-
-def _parts(found: Mapping[str, Any], sections: Iterable[Section]) -> list[Part]:
-    states: dict[str, list[str]] = {}
-    for plugin in found["plugins"]:
-        states.setdefault(plugin["state"], []).append(plugin["name"])
-    folder = found["run_directory"]
-    return [
-        f"karenina-core {found['karenina_core']}, Python {found['python']}",
-        *(f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())),
-        "",
-        *_section(Section.of("adapters", "Adapters", ("interface", "plugin", "state", "reason"), found["adapters"])),
-        *(part for section in sections for part in _section(section)),
-        f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}"
-        f" ({found['file_system']['type'] or 'unknown file system'})",
-        f"Environment: {', '.join(found['environment']) or 'no API keys and no KARENINA_ variables'} (names only)",
-        f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",
-        "",
-        "karenina can be used here." if found["usable"] else "karenina cannot be used as it is here.",
-    ]

@@ -11,9 +11,9 @@ from typing import Any
 from karenina_runs.files.run_files import place_of
 from karenina_runs.files.run_lock import owner_of
 from karenina_runs.folder.directory import MANIFEST
-from karenina_runs.journal.check import Health, check
+from karenina_runs.journal.check import check
 from karenina_runs.journal.reader import JOURNAL
-from karenina_runs.journal.salvage import Salvage, put_in_place, salvage
+from karenina_runs.journal.salvage import put_in_place, salvage
 
 from karenina_core.errors import RunDirectoryError
 from karenina_core.plugin.command_line import Section
@@ -35,17 +35,25 @@ def examine_journal(folder: Path, *, replace: bool = False) -> Section:
     failure = None
     if not health.sound and owner is None:
         try:
-            saved = _saved(folder, health)
+            names = ("journal-salvaged.sqlite", *(f"journal-salvaged-{number}.sqlite" for number in range(2, 1000)))
+            to = next((folder / name for name in names if not (folder / name).exists()), None)
+            if to is None:
+                raise RunDirectoryError(f"{folder} holds many salvaged journals; move them away first")
+            saved = salvage(health.path, to, health.run_id or _run_of(folder))
             found["salvaged"] = {"journal": str(saved.path), "rows": saved.rows}
             if replace:
                 found["replaced"] = str(put_in_place(folder, saved))
                 found["salvaged"]["journal"] = str(folder / JOURNAL)
         except RunDirectoryError as error:  # what can be saved cannot be written
             failure = error
+    salvaged = found["salvaged"] or {}
     return Section(
         found,
         columns=("table", "sound rows", *(("saved",) if found["salvaged"] else ())),
-        rows=_rows(found),
+        rows=[
+            (name, str(count), *((str(salvaged["rows"].get(name, 0)),) if salvaged else ()))
+            for name, count in (found["rows"] or salvaged.get("rows", {})).items()
+        ],
         before=[
             f"Journal {found['journal']}" + (f", run {found['run_id']}" if found["run_id"] else ""),
             f"File system: {found['file_system'] or 'unknown'}",
@@ -61,14 +69,6 @@ def examine_journal(folder: Path, *, replace: bool = False) -> Section:
     )
 
 
-def _saved(folder: Path, health: Health) -> Salvage:
-    names = ("journal-salvaged.sqlite", *(f"journal-salvaged-{number}.sqlite" for number in range(2, 1000)))
-    to = next((folder / name for name in names if not (folder / name).exists()), None)
-    if to is None:
-        raise RunDirectoryError(f"{folder} holds many salvaged journals; move them away first")
-    return salvage(health.path, to, health.run_id or _run_of(folder))
-
-
 def _run_of(folder: Path) -> str | None:
     """Whose journal it is, as the manifest says."""
     try:
@@ -77,14 +77,6 @@ def _run_of(folder: Path) -> str | None:
         return None
     run_id = manifest.get("run_id") if isinstance(manifest, dict) else None
     return run_id if isinstance(run_id, str) else None
-
-
-def _rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    salvaged = found["salvaged"] or {}
-    return [
-        (name, str(count), *((str(salvaged["rows"].get(name, 0)),) if salvaged else ()))
-        for name, count in (found["rows"] or salvaged.get("rows", {})).items()
-    ]
 
 
 def _advice(folder: Path, found: Mapping[str, Any]) -> list[str]:

@@ -89,7 +89,12 @@ def settings_options(*, before: str) -> Callable[[F], F]:
     return lambda function: _decorated(function, options)
 
 
-def options_of_a_later_run(*, before: str, spent: str, sinks: str) -> Callable[[F], F]:
+def options_of_a_later_run(
+    *,
+    before: str = "the beginning",
+    spent: str = "the whole run may spend, what it has spent already included",
+    sinks: str = "Write results there, in place of the sinks of the beginning.",
+) -> Callable[[F], F]:
     """What commands share that work on a run which is there: `before` names the settings that these win over, `spent`
     what the budgets are about, `sinks` says what is written to them."""
     count = click.IntRange(min=1)

@@ -23,28 +23,22 @@ def select_questions(text: str, ids: Sequence[str]) -> list[str]:
     chosen: set[str] = set()
     problems: list[Problem] = []
     for entry in (part.strip() for part in text.split(",")):
-        found = _entry(entry, ids)
-        if isinstance(found, Problem):
-            problems.append(found)
+        match, problem = POSITIONS.fullmatch(entry), ""
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if entry in ids:
+            chosen.add(entry)
+        elif not entry:
+            problem = "there is an empty entry; write 0-5,7 or ids, separated by commas"
+        elif match is None:
+            problem = f"there is no question {entry!r}{did_you_mean(entry, ids)}"
+        elif first > last:
+            problem = f"the range {entry} ends before it begins; write {last}-{first}"
+        elif last >= len(ids):
+            there = f"positions go from 0 to {len(ids) - 1}" if ids else "the benchmark has no questions"
+            problem = f"there is no position {last} (in {entry!r}); {there}"
         else:
-            chosen.update(found)
+            chosen.update(ids[first : last + 1])
+        problems += [Problem("--questions", problem)] if problem else []
     if problems:
         raise ConfigError(problems)
     return [question for question in ids if question in chosen]
-
-
-def _entry(entry: str, ids: Sequence[str]) -> Sequence[str] | Problem:
-    if not entry:
-        return Problem("--questions", "there is an empty entry; write 0-5,7 or ids, separated by commas")
-    if entry in ids:
-        return [entry]
-    match = POSITIONS.fullmatch(entry)
-    if match is None:
-        return Problem("--questions", f"there is no question {entry!r}{did_you_mean(entry, ids)}")
-    first, last = int(match[1]), int(match[2] or match[1])
-    if first > last:
-        return Problem("--questions", f"the range {entry} ends before it begins; write {last}-{first}")
-    if last >= len(ids):
-        there = f"positions go from 0 to {len(ids) - 1}" if ids else "the benchmark has no questions"
-        return Problem("--questions", f"there is no position {last} (in {entry!r}); {there}")
-    return ids[first : last + 1]

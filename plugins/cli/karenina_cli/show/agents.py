@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from karenina_runs.workspaces.workspace_capture import WORKSPACES, captures
 
@@ -20,29 +19,19 @@ __all__ = ["investigations", "kept_workspace", "work"]
 def work(result: VerificationResult) -> list[Part]:
     """The numbers of an agent that answered, and what ended its work."""
     metrics = result.generation.agent_metrics or {}
+    total, counted = metrics.get("tool_calls"), metrics.get("tool_call_counts")
+    by_tool = ", ".join(f"{name} {count}" for name, count in counted.items()) if isinstance(counted, Mapping) else ""
+    suspects = metrics.get("suspect_failed_tool_calls")
+    named = inline(", ".join(map(str, metrics.get("suspect_failed_tools") or ())))
+    failed = f"{plural(suspects, 'answer')} of tools" if isinstance(suspects, int) and suspects else ""
     rows = [
         ("replies", str(metrics.get("iterations", ""))),
-        ("calls of tools", _counted(metrics.get("tool_calls"), metrics.get("tool_call_counts"))),
-        ("may have failed", _suspects(metrics)),
+        ("calls of tools", f"{total} ({inline(by_tool)})" if by_tool else str(total if total is not None else "")),
+        ("may have failed", f"{failed} ({named})" if failed and named else failed),
         ("tool servers", inline(", ".join(result.generation.answering_mcp_servers))),
         ("ended by its limit of", inline(metrics.get("limit") or ("" if not metrics.get("limit_reached") else "?"))),
     ]
-    filled = [row for row in rows if row[1]]
-    return [Table(("", ""), filled, "Work of the answering agent")] if metrics and filled else []
-
-
-def _counted(total: Any, counts: Any) -> str:
-    by_tool = counts if isinstance(counts, Mapping) else {}
-    named = ", ".join(f"{name} {count}" for name, count in by_tool.items())
-    return f"{total} ({inline(named)})" if named else str(total if total is not None else "")
-
-
-def _suspects(metrics: Mapping[str, Any]) -> str:
-    count = metrics.get("suspect_failed_tool_calls")
-    if not isinstance(count, int) or not count:
-        return ""
-    named = ", ".join(map(str, metrics.get("suspect_failed_tools") or ()))
-    return f"{plural(count, 'answer')} of tools{f' ({inline(named)})' if named else ''}"
+    return [Table(("", ""), [row for row in rows if metrics and row[1]], "Work of the answering agent")]
 
 
 def investigations(result: VerificationResult) -> list[Part]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from karenina_runs.journal.rows import CALLS, FAILURES, Row, Table
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import ConfigError, Problem
-from karenina_core.values.result import VerificationResult
+from karenina_core.values.result import MetadataPart, VerificationResult
 
 from ..output import Part, inline
 from .conversation import indented, rendered
@@ -35,21 +35,21 @@ def calls_of(run_dir: Path | None, results: Sequence[VerificationResult]) -> lis
     if run_dir is None or not journal_of(run_dir).is_file():
         raise ConfigError([Problem("--calls", "the calls are in the journal of a run directory: name that directory")])
     with JournalReader.open(run_dir) as reader:
-        questions = dict.fromkeys(result.metadata.question_id for result in results)
-        found = {question: list(_calls(reader, question)) for question in questions}
-    return [[call for row, call in found[r.metadata.question_id] if _is_of(row, call, r)] for r in results]
+        found: dict[str, list[tuple[Row, dict[str, Any]]]] = {r.metadata.question_id: [] for r in results}
+        for question, calls in found.items():
+            for table in (CALLS, FAILURES):
+                ids = reader.query(f"SELECT id FROM {table.name} WHERE question_id = ?", question)
+                rows = (reader.candidates(table, [id_], {"question_id": question}) for (id_,) in ids)
+                calls += [(row, _call(reader, table, row)) for row in rows if row is not None]
+            calls.sort(key=lambda found: (found[0]["at"], found[0].id))
 
+    def is_of(row: Row, call: Mapping[str, Any], about: MetadataPart) -> bool:
+        if row["result_id"] == about.result_id:
+            return True
+        shared = row["task"] == PromptTask.GENERATION and row["model"] == about.answering_model
+        return bool(shared and call.get("replicate", about.replicate) == about.replicate)
 
-def _calls(reader: JournalReader, question: str) -> Iterator[tuple[Row, dict[str, Any]]]:
-    rows = [(table, row) for table in (CALLS, FAILURES) for row in _rows(reader, table, question)]
-    for table, row in sorted(rows, key=lambda found: (found[1]["at"], found[1].id)):
-        yield row, _call(reader, table, row)
-
-
-def _rows(reader: JournalReader, table: Table, question: str) -> Iterable[Row]:
-    found = reader.query(f"SELECT id FROM {table.name} WHERE question_id = ?", question)
-    rows = (reader.candidates(table, [id_], {"question_id": question}) for (id_,) in found)
-    return (row for row in rows if row is not None)
+    return [[c for row, c in found[r.metadata.question_id] if is_of(row, c, r.metadata)] for r in results]
 
 
 def _call(reader: JournalReader, table: Table, row: Row) -> dict[str, Any]:
@@ -62,33 +62,25 @@ def _call(reader: JournalReader, table: Table, row: Row) -> dict[str, Any]:
     return {"at": at, **shown, **line}
 
 
-def _is_of(row: Row, call: Mapping[str, Any], result: VerificationResult) -> bool:
-    about = result.metadata
-    if row["result_id"] == about.result_id:
-        return True
-    shared = row["task"] == PromptTask.GENERATION and row["model"] == about.answering_model
-    return bool(shared and call.get("replicate", about.replicate) == about.replicate)
-
-
 def call_parts(calls: Sequence[Mapping[str, Any]]) -> list[Part]:
     """The calls for people, without leaving anything out."""
     parts: list[Part] = [f"Requests and replies ({len(calls)})"]
     for number, call in enumerate(calls, 1):
         shown = (call.get("stage"), call["task"], call.get("trait"), call.get("channel"), call["at"])
         parts += ["", f"{number}. {', '.join(inline(text) for text in shown if text)}"]
-        parts += ["Request", indented(_asked(call)), *_came(call)]
+        schema = call.get("schema")
+        texts = (
+            rendered(call.get("messages") or ()),
+            *call.get("texts", ()),
+            call.get("query", ""),
+            f"schema: {_json(schema)}" if schema else "",
+        )
+        parts += [
+            "Request",
+            indented("\n".join(filter(None, texts)) or "(not kept: it failed in a way that is tried again)"),
+            *_came(call),
+        ]
     return parts
-
-
-def _asked(call: Mapping[str, Any]) -> str:
-    schema = call.get("schema")
-    texts = (
-        rendered(call.get("messages") or ()),
-        *call.get("texts", ()),
-        call.get("query", ""),
-        f"schema: {_json(schema)}" if schema else "",
-    )
-    return "\n".join(filter(None, texts)) or "(not kept: it failed in a way that is tried again)"
 
 
 def _came(call: Mapping[str, Any]) -> list[Part]:

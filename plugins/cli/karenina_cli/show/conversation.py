@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
@@ -34,7 +35,9 @@ def answer_parts(result: VerificationResult, quoted: Collection[Quotation] = ())
         other = result.evaluation_input is not None and not _same(text, generation.raw_llm_response)
         runs = groupby(pieces(text, quoted), lambda piece: bool(piece.names))
         passage = Passage([("".join(piece.text for piece in run), mark) for mark, run in runs])
-        return [f"{title}{', as the judge read it' if other else ''}", passage, *_legend(passage, quoted), ""]
+        names = dict.fromkeys(f"{found.kind} {inline(found.name, 60)}" for found in quoted if found.span)
+        legend = [f"  (marked: quotations that were found in it, for {', '.join(names)})"] if passage.marked else []
+        return [f"{title}{', as the judge read it' if other else ''}", passage, *legend, ""]
     if not generation.trace_messages:
         return [title, indented("(none)"), ""]
     done = shortened_lines(rendered(generation.trace_messages))
@@ -44,8 +47,11 @@ def answer_parts(result: VerificationResult, quoted: Collection[Quotation] = ())
 def trace_parts(result: VerificationResult) -> list[Part]:
     """What the model wrote and did beside the answer; nothing where the answer is all of it."""
     rows, whole, text = result.generation.trace_messages, result.generation.raw_llm_response, answer_text(result)
-    if not text or _same(text, _as_text(rows)):
-        return []  # it is shown in the place of the answer
+    with suppress(AttributeError, KeyError, TypeError, ValueError):  # rows of another tool that cannot be read
+        if _same(text, render_trace(trace_messages(rows))):
+            return []  # it is shown in the place of the answer
+    if not text:
+        return []
     if any(not _only_says(row, text) for row in rows):
         return [f"Trace ({plural(len(rows), 'message')})", indented(*shortened_lines(rendered(rows))), ""]
     return [] if _same(whole, text) else ["The whole reply", indented(*shortened_lines(whole)), ""]
@@ -84,22 +90,6 @@ def answer_text(result: VerificationResult) -> str:
         return result.evaluation_input
     raw = result.generation.raw_llm_response
     return final_message(result.generation.trace_messages, raw)[0] or raw
-
-
-def _as_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    """A trace as patterns and judges see it; nothing where rows of another tool cannot be read so."""
-    try:
-        return render_trace(trace_messages(rows))
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return ""
-
-
-def _legend(passage: Passage, quoted: Collection[Quotation]) -> list[Part]:
-    """For what the marked passages are evidence."""
-    if not passage.marked:
-        return []
-    names = dict.fromkeys(f"{quotation.kind} {inline(quotation.name, 60)}" for quotation in quoted if quotation.span)
-    return [f"  (marked: quotations that were found in it, for {', '.join(names)})"]
 
 
 def rendered(rows: Iterable[Mapping[str, Any]]) -> str:

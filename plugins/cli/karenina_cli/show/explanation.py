@@ -22,7 +22,7 @@ from karenina_core.values.fields import is_number
 from karenina_core.values.result import VerificationResult
 
 from ..output import Part, Table, inline, own_stdout, print_json, print_parts
-from ..summary import shown_cost
+from ..summary import shown_cost, shown_tokens
 from .agents import investigations, kept_workspace, work
 from .calls import call_parts, calls_of
 from .conversation import answer_parts, answer_text, indented, sent_parts, trace_parts
@@ -32,8 +32,9 @@ from .traits import trait_parts, trait_totals
 __all__ = ["ShowRequest", "explained", "select_results", "show"]
 
 MANY = 5
+"""Ids that an error lists; chosen."""
 LINE = 2000
-"""Characters of a reason, an error or a warning."""
+"""Characters of a reason, an error or a warning; chosen."""
 MARKS = {True: "right", False: "wrong", None: "not found"}
 
 
@@ -57,10 +58,22 @@ def show(path: Path, wanted: ShowRequest, *, as_json: bool = False) -> None:
         results = select_results(loaded, wanted)
         calls = calls_of(loaded.run_dir, results) if wanted.calls else [None] * len(results)
         if as_json:
-            documents = [_document(*about) for about in zip(results, calls, strict=True)]
+            documents = [
+                {
+                    "question": {
+                        "id": result.metadata.question_id,
+                        "text": result.metadata.question_text,
+                        "raw_answer": result.metadata.raw_answer,
+                        "keywords": list(result.metadata.keywords),
+                    },
+                    **unstructure(result),
+                    **({} if asked is None else {"calls": asked}),
+                }
+                for result, asked in zip(results, calls, strict=True)
+            ]
             print_json(documents[0] if wanted.question_id and len(documents) == 1 else documents, out)
         elif wanted.question_id is None:
-            print_parts([_overview(results), *_totals(results)], out)
+            print_parts(_listed(results), out)
         else:
             for number, (result, asked) in enumerate(zip(results, calls, strict=True)):
                 print_parts(["", "=" * 80, ""] if number else [], out)
@@ -68,12 +81,34 @@ def show(path: Path, wanted: ShowRequest, *, as_json: bool = False) -> None:
                 print_parts(call_parts(asked) if asked is not None else [], out)
 
 
+def _listed(results: Sequence[VerificationResult]) -> list[Part]:
+    """A line for each result, and what the traits of every pair of answering model and judge come to."""
+    rows = [
+        (m.question_id, m.answering_model, m.parsing_model, str(m.replicate), str(r.outcome), inline(why(r)))
+        for r in results
+        for m in (r.metadata,)
+    ]
+    parts: list[Part] = [Table(("question", "answering", "judge", "replicate", "outcome", "reason"), rows)]
+    for row in summarize(results)["models"]:
+        title = f"Traits of {row['answering']}, judged by {row['parsing']}"
+        parts += trait_totals(row["traits"], row["items_without_scores"], most=None, title=title)
+    return parts
+
+
 def select_results(results: VerificationResultSet, wanted: ShowRequest) -> Sequence[VerificationResult]:
     """The wanted ones. Raises ConfigError that says what there is instead."""
     found: Sequence[VerificationResult] = results
     if wanted.question_id is not None:
-        question = _full_id(wanted.question_id, list(dict.fromkeys(r.metadata.question_id for r in found)))
-        found = [r for r in found if r.metadata.question_id == question]
+        given, ids = wanted.question_id, list(dict.fromkeys(r.metadata.question_id for r in found))
+        fitting = [given] if given in ids else [question for question in ids if question.startswith(given)]
+        if not fitting:
+            what = f"there are no results of a question {given!r}{did_you_mean(given, ids)}; leave it out to list them"
+            raise ConfigError([Problem("QUESTION_ID", what)])
+        if len(fitting) > 1:
+            more = ", ..." if len(fitting) > MANY else ""
+            what = f"{given!r} is the beginning of {len(fitting)} ids: {', '.join(fitting[:MANY])}{more}"
+            raise ConfigError([Problem("QUESTION_ID", what)])
+        found = [r for r in found if r.metadata.question_id == fitting[0]]
     if wanted.model is not None:
         names = sorted({name for r in found for name in (r.metadata.answering_model, r.metadata.parsing_model)})
         found = [
@@ -105,7 +140,7 @@ def explained(result: VerificationResult, run_dir: Path | None = None) -> list[P
         *(f"Warning: {inline(remark, LINE)}" for remark in remarks(result)),
         "",
     ]
-    parts += [*_fields(template), *_patterns(template)] if template else []
+    parts += _fields(template) if template else []
     parts += checks(result.checks)
     parts += embedding(template) if template else []
     parts += excerpts(result.deep_judgment, quoted) if result.deep_judgment else []
@@ -117,33 +152,38 @@ def explained(result: VerificationResult, run_dir: Path | None = None) -> list[P
 
 def _course(result: VerificationResult) -> list[Part]:
     """How it came about: the verdict, the stages, what was sent and replied, the calls, and what else is known."""
-    generation = result.generation
     ledger = [(entry.stage, as_json(entry.effect), entry.reason) for entry in result.ledger]
     trail = [(e.stage, e.status, f"{e.seconds:.3f}", inline(e.reason)) for e in result.trail]
     added = [
-        (f"{plugin}.{key}", as_json(value)) for plugin, values in result.added.items() for key, value in values.items()
+        (f"{plugin}.{key}", inline(as_json(value)))
+        for plugin, values in result.added.items()
+        for key, value in values.items()
     ]
+    calls = []
+    for task, row in result.generation.usage_metadata.items():
+        if not isinstance(row, Mapping) or not row:
+            continue
+        replies, unknown = replies_of(row), bool(row.get("usage_unavailable"))
+        attempts: Any = row.get("attempts")
+        calls.append(
+            (
+                f"{task} (shared)" if row.get("cached") else task,
+                str(row.get("model") or ""),
+                str(replies),
+                str(attempts - replies) if is_number(attempts) else "",
+                *(shown_tokens(row.get(key, ""), unknown) for key in ("input_tokens", "output_tokens")),
+                shown_cost(row.get("cost_usd")),
+            )
+        )
     return [
-        *_table("Verdict, effect by effect", ("stage", "effect", "reason"), ledger),
-        *_table("Stages", ("stage", "status", "seconds", "reason"), trail),
+        Table(("stage", "effect", "reason"), ledger, "Verdict, effect by effect"),
+        Table(("stage", "status", "seconds", "reason"), trail, "Stages"),
         *sent_parts(result),
         *trace_parts(result),
-        *_usage(generation.usage_metadata),
-        *_table("Added by other packages", ("name", "value"), [(name, inline(text)) for name, text in added]),
-        *_table("Facts", ("", ""), [(name, inline(text)) for name, text in facts(result)]),
+        Table(("task", "model", "calls", "failed", "tokens in", "tokens out", "cost"), calls, "Calls"),
+        Table(("name", "value"), added, "Added by other packages"),
+        Table(("", ""), [(name, inline(text)) for name, text in facts(result)], "Facts"),
     ]
-
-
-def _full_id(given: str, ids: Sequence[str]) -> str:
-    found = [given] if given in ids else [question for question in ids if question.startswith(given)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        more = ", ..." if len(found) > MANY else ""
-        what = f"{given!r} is the beginning of {len(found)} ids: {', '.join(found[:MANY])}{more}"
-    else:
-        what = f"there are no results of a question {given!r}{did_you_mean(given, ids)}; leave it out to list them"
-    raise ConfigError([Problem("QUESTION_ID", what)])
 
 
 def _require(found: Sequence[VerificationResult], option: str, given: str, there: Sequence[str]) -> None:
@@ -151,43 +191,8 @@ def _require(found: Sequence[VerificationResult], option: str, given: str, there
         raise ConfigError([Problem(option, f"no result of {given!r}; there is: {', '.join(there) or 'nothing'}")])
 
 
-def _document(result: VerificationResult, calls: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
-    """The result as it is stored, with its question beside it, and its calls where they are wanted."""
-    metadata = result.metadata
-    question = {
-        "id": metadata.question_id,
-        "text": metadata.question_text,
-        "raw_answer": metadata.raw_answer,
-        "keywords": list(metadata.keywords),
-    }
-    return {"question": question, **unstructure(result), **({} if calls is None else {"calls": calls})}
-
-
-def _overview(results: Sequence[VerificationResult]) -> Table:
-    rows = [
-        (m.question_id, m.answering_model, m.parsing_model, str(m.replicate), str(r.outcome), inline(why(r)))
-        for r in results
-        for m in (r.metadata,)
-    ]
-    return Table(("question", "answering", "judge", "replicate", "outcome", "reason"), rows)
-
-
-def _totals(results: Sequence[VerificationResult]) -> list[Part]:
-    """Every trait of the rubrics, for every pair of answering model and judge that has some."""
-    return [
-        part
-        for row in summarize(results)["models"]
-        for part in trait_totals(
-            row["traits"],
-            row["items_without_scores"],
-            most=None,
-            title=f"Traits of {row['answering']}, judged by {row['parsing']}",
-        )
-    ]
-
-
 def _fields(template: TemplatePart) -> list[Part]:
-    """Expected against extracted; partial credit only where there is some."""
+    """Expected against extracted, and patterns; partial credit only where there is some."""
     found = field_rows(template)
     partial = any(row.score not in (None, 0, 1) for row in found)
     rows = [
@@ -200,47 +205,13 @@ def _fields(template: TemplatePart) -> list[Part]:
     columns = ("field", "expected", "extracted", "comparison", *(["score"] if partial else []))
     granular = template.verify_granular_result
     more = [f"Granular score: {_credit(granular)}", ""] if granular not in (None, 0, 1) else []
-    return [*_table("Fields", columns, rows), *more]
+    patterns = [(name, "passed" if met else "failed", *cells) for name, met, *cells in pattern_rows(template)]
+    return [
+        Table(columns, rows, "Fields"),
+        *more,
+        Table(("check", "result", "pattern", "expected", "found"), patterns, "Patterns on the whole answer"),
+    ]
 
 
 def _credit(score: float | None) -> str:
     return f"{score:.2f}" if is_number(score) else ""
-
-
-def _patterns(template: TemplatePart) -> list[Part]:
-    rows = [(name, "passed" if met else "failed", *cells) for name, met, *cells in pattern_rows(template)]
-    return _table("Patterns on the whole answer", ("check", "result", "pattern", "expected", "found"), rows)
-
-
-def _usage(usage: Mapping[str, Any]) -> list[Part]:
-    rows = [
-        (
-            f"{task} (shared)" if row.get("cached") else task,
-            str(row.get("model") or ""),
-            *_asked(row),
-            *(_tokens(row, key) for key in ("input_tokens", "output_tokens")),
-            shown_cost(row.get("cost_usd")),
-        )
-        for task, row in usage.items()
-        if isinstance(row, Mapping) and row
-    ]
-    return _table("Calls", ("task", "model", "calls", "failed", "tokens in", "tokens out", "cost"), rows)
-
-
-def _asked(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Replies, and requests without one."""
-    replies = replies_of(row)
-    attempts: Any = row.get("attempts")
-    return str(replies), str(attempts - replies) if is_number(attempts) else ""
-
-
-def _tokens(row: Mapping[str, Any], key: str) -> str:
-    """A number of tokens; what is unknown is never shown as 0."""
-    known = row.get(key, "")
-    if not row.get("usage_unavailable"):
-        return str(known)
-    return f"at least {known}" if known else "unknown"
-
-
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Part]:
-    return [Table(columns, rows, title)] if rows else []

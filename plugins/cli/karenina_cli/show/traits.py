@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from karenina_runs.results.item_rows import as_json, is_records, metric_text, record_columns, trait_reason
@@ -11,9 +11,9 @@ from karenina_vocabulary.rubric_part import COUNTS, LABEL, RubricPart, TraitOutc
 from karenina_core.errors import plural
 from karenina_core.values.fields import is_number
 
-from ..output import Part, Table, inline
+from ..output import Part, Table, filled, inline
 
-__all__ = ["MOST_LINES", "trait_name", "trait_parts", "trait_totals"]
+__all__ = ["MOST_LINES", "scale_text", "score_text", "trait_name", "trait_parts", "trait_totals", "type_text"]
 
 MOST_LINES = 12
 """Traits of a run that are listed for one model."""
@@ -28,22 +28,20 @@ INSTRUCTIONS = "instructions"
 def trait_parts(rubric: RubricPart) -> list[Part]:
     """Everything about the traits of one item, but for the evidence of deep judgment."""
     traits = read_traits(rubric)
-    if not traits:
-        return []
     placed = any(trait.provenance not in (None, "global") for trait in traits)
     columns = ("trait", "type", "score", "state", *(["from"] if placed else []), "reason")
     rows = [
         (
             trait_name(trait.name),
-            _type(trait.type, trait.kind),
-            _score(trait),
+            type_text(trait.type, trait.kind),
+            score_text(trait),
             trait.state,
             *([trait.provenance or ""] if placed else []),
             inline(trait_reason(trait)),
         )
         for trait in traits
     ]
-    return [Table(columns, rows, "Rubric"), *_counted(traits), *_details(traits)]
+    return filled(Table(columns, rows, "Rubric"), *_counted(traits), *_details(traits))
 
 
 def trait_totals(
@@ -56,7 +54,7 @@ def trait_totals(
     rows = [
         (
             trait_name(line["trait"]),
-            _type(line["type"], line["kind"]),
+            type_text(line["type"], line["kind"]),
             _total(line),
             f"{line['ok']} of {line['n']}" + (f", {line['skipped']} skipped" if line["skipped"] else ""),
             str(line["errors"] or ""),
@@ -68,10 +66,8 @@ def trait_totals(
         *([f"  and {more} more (karenina show DIRECTORY prints all of them)"] if more else []),
         *([f"  {plural(without, 'item')} without a score of any trait"] if without else []),
     ]
-    return [
-        *([Table(("trait", "type", "value", "scored", "errors"), rows, title)] if rows else []),
-        *([*notes, ""] if notes else []),
-    ]
+    table = Table(("trait", "type", "value", "scored", "errors"), rows, title)
+    return filled(table, *([*notes, ""] if notes else []))
 
 
 def trait_name(name: str) -> str:
@@ -79,25 +75,33 @@ def trait_name(name: str) -> str:
     return inline(name, WIDEST)
 
 
-def _type(type_name: str | None, kind: str | None) -> str:
+def type_text(type_name: str | None, kind: str | None) -> str:
+    """The type of a trait, and its kind where that says more."""
     return " ".join(word for word in (type_name, None if type_name in ONE_KIND else kind) if word)
 
 
-def _score(trait: TraitOutcome) -> str:
+def score_text(trait: TraitOutcome) -> str:
+    """The score in words and numbers; empty where there is none."""
     if trait.value is None:
         return ""
     if trait.kind == "metric":
         return metric_text(trait, {name: _number(value) for name, value in trait.metrics.items()})
     if trait.kind == "template" and isinstance(trait.value, Mapping):
         return ", ".join(f"{name} {as_json(value) or 'null'}" for name, value in trait.value.items())
-    value = as_json(trait.value) + (_span(trait.scale) if trait.kind == "score" else "")
+    value = as_json(trait.value) + (scale_text(trait.scale) if trait.kind == "score" else "")
     return value if trait.label is None else f"{inline(trait.label)} ({value})"
 
 
 def _counted(traits: Iterable[TraitOutcome]) -> list[Part]:
     """What metric traits counted: by instruction where the result says it, else by count."""
     listed = [(trait, _instructions(trait)) for trait in traits]
-    rows = [row for trait, found in listed for entry in found for row in _instruction_rows(trait.name, entry)]
+    rows: list[tuple[str, ...]] = []
+    for trait, found in listed:
+        for entry in found:
+            about = (trait_name(trait.name), inline(entry.get("instruction", "")))
+            rows.append((*about, str(entry.get("bucket", "")), _passages(entry.get("excerpts"))))
+            if entry.get("wrong_attempts"):
+                rows.append((*about, "fp", _passages(entry["wrong_attempts"])))
     plain = [
         (trait_name(trait.name), bucket, inline(text))
         for trait, found in listed
@@ -105,23 +109,15 @@ def _counted(traits: Iterable[TraitOutcome]) -> list[Part]:
         for text in trait.confusion.get(bucket) or ()
     ]
     title = "What metric traits counted"
-    tables = [
+    return [
         Table(("trait", "instruction", "counted as", "passages"), rows, title),
         Table(("trait", "counted as", "text"), plain, title),
     ]
-    return [table for table in tables if table.rows]
 
 
 def _instructions(trait: TraitOutcome) -> list[Mapping[str, Any]]:
     found = trait.details.get(INSTRUCTIONS) if trait.kind == "metric" else None
     return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list | tuple) else []
-
-
-def _instruction_rows(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    name, instruction = trait_name(name), inline(entry.get("instruction", ""))
-    yield name, instruction, str(entry.get("bucket", "")), _passages(entry.get("excerpts"))
-    if entry.get("wrong_attempts"):
-        yield name, instruction, "fp", _passages(entry["wrong_attempts"])
 
 
 def _passages(quotations: Any) -> str:
@@ -148,7 +144,7 @@ def _details(traits: Iterable[TraitOutcome]) -> list[Part]:
                 tables.append(Table(columns, rows, f"{trait_name(trait.name)}: {trait_name(name)}"))
             else:
                 plain.append((trait_name(trait.name), trait_name(name), _cell(value)))
-    return [*([Table(("trait", "detail", "value"), plain, "Details")] if plain else []), *tables]
+    return [Table(("trait", "detail", "value"), plain, "Details"), *tables]
 
 
 def _total(line: Mapping[str, Any]) -> str:
@@ -167,11 +163,11 @@ def _total(line: Mapping[str, Any]) -> str:
         return f"true {100 * line['rate']:.1f} %{worse}"
     if line.get("mean") is not None:
         worse = ", lower is better" if line["higher_is_better"] is False else ""
-        return f"mean {_number(line['mean'])}{_span(line)}{worse}"
+        return f"mean {_number(line['mean'])}{scale_text(line)}{worse}"
     return ""
 
 
-def _span(scale: Mapping[str, Any]) -> str:
+def scale_text(scale: Mapping[str, Any]) -> str:
     """` of 1-5`; nothing where the ends of the scale are not known."""
     low: Any = scale.get("min")
     high: Any = scale.get("max")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
-
-from attrs import evolve, frozen
 
 from karenina_core.values.result import VerificationResult
 
@@ -48,7 +46,7 @@ def compare(
     Raises ConfigError for metrics and models that are not there.
     """
     planned = planned_of(a, planned[0]), planned_of(b, planned[1])
-    items_a, items_b = ([Item.of(result) for result in results] for results in (a, b))
+    items_a, items_b = ([Item.of(result) for result in own] for own in (a, b))
     first, second = ([item.result for item in items] for items in (items_a, items_b))
     measures = Measures.of([*items_a, *items_b])
     chosen = measures.chosen(metrics)
@@ -56,31 +54,31 @@ def compare(
     sides_a, sides_b = sides_of(items_a, limited, planned[0]), sides_of(items_b, limited, planned[1])
     mapping = _mapping(sides_a, sides_b, models, judges)
     pairs = paired(sides_a, sides_b, *mapping)
-    changed, groups = _changed(first, second), groups_of([*first, *second], cluster)
-    faced = (_facing(pair, measure, sides_a, sides_b, groups, level) for pair in pairs for measure in chosen)
-    facing = [evolve(one, changed=changed.text) for one in faced]
-    taken_a, taken_b = {(p.answering, p.parsing) for p in pairs}, {(p.answering_b, p.parsing_b) for p in pairs}
+    changed_text = _changed(first, second, "question_text")
+    changed_template = [q for q in _changed(first, second, "template_id") if q not in changed_text]
+    groups = groups_of([*first, *second], cluster)
+    facing = [_facing(p, measure, sides_a, sides_b, groups, level, changed_text) for p in pairs for measure in chosen]
     wanted_a = _wanted(sides_a, *(set(names) for names in mapping))
     wanted_b = _wanted(sides_b, *(set(names.values()) for names in mapping))
-    ids_a, ids_b = ({result.metadata.question_id for result in results} for results in (first, second))
+    ids_a, ids_b = ({result.metadata.question_id for result in own} for own in (first, second))
     made = [row(one) for one in facing if _is_due(one)]
     return Comparison(
         name_a=names[0],
         name_b=names[1],
         rows=judged(made, correction, alpha),
         flipped=_ordered(flip for one in facing for flip in flipped(one)),
-        unpaired_a=_unpaired(wanted_a - taken_a),
-        unpaired_b=_unpaired(wanted_b - taken_b),
+        unpaired_a=_unpaired(wanted_a - {(p.answering, p.parsing) for p in pairs}),
+        unpaired_b=_unpaired(wanted_b - {(p.answering_b, p.parsing_b) for p in pairs}),
         only_a=tuple(sorted(ids_a - ids_b)),
         only_b=tuple(sorted(ids_b - ids_a)),
-        changed_text=changed.text,
-        changed_template=changed.template,
+        changed_text=tuple(changed_text),
+        changed_template=tuple(changed_template),
         numbers_a=headline_of(_of(items_a, wanted_a), cluster=cluster, planned=planned[0], level=level),
         numbers_b=headline_of(_of(items_b, wanted_b), cluster=cluster, planned=planned[1], level=level),
         correction=correction,
         alpha=alpha,
         level=level,
-        notes=(*_notes(measures, a, b), *group_notes([*first, *second], cluster), *_doubles(first, second)),
+        notes=_notes(measures, cluster, ("A: ", a, first), ("B: ", b, second)),
         nothing="" if made else _nothing(chosen, pairs, APART),
     )
 
@@ -131,7 +129,7 @@ def compare_models(
         correction=correction,
         alpha=alpha,
         level=level,
-        notes=(*_notes(measures, results), *group_notes(listed, cluster), *doubles(listed)),
+        notes=_notes(measures, cluster, ("", results, listed)),
         nothing="" if rows else _nothing(chosen, facing, ALONE),
     )
 
@@ -148,24 +146,20 @@ def _nothing(chosen: Sequence[Measure], pairs: Sequence[object], unpaired: str) 
     return UNMEASURED if not chosen or pairs else unpaired
 
 
-def _doubles(a: Results, b: Results) -> list[str]:
-    return [f"{name}: {text}" for name, results in (("A", a), ("B", b)) for text in doubles(results)]
-
-
 Sides = Mapping[Models, Side]
 
 
 def _mapping(a: Sides, b: Sides, models: Iterable[str], judges: Iterable[str]) -> list[dict[str, str]]:
     """Which answering, and which parsing, models belong together, as the user says."""
-    return [
-        matched(pairs_asked, sorted({pair[at] for pair in a}), sorted({pair[at] for pair in b}))
-        for at, pairs_asked in enumerate((models, judges))
-    ]
+    names = ([sorted({pair[at] for pair in sides}) for sides in (a, b)] for at in (0, 1))
+    return [matched(asked, *both) for asked, both in zip((models, judges), names, strict=True)]
 
 
-def _facing(pair: Pair, measure: Measure, a: Sides, b: Sides, groups: Groups, level: float) -> Facing:
+def _facing(
+    pair: Pair, measure: Measure, a: Sides, b: Sides, groups: Groups, level: float, changed: Collection[str] = ()
+) -> Facing:
     of_a, of_b = a[pair.answering, pair.parsing], b[pair.answering_b, pair.parsing_b]
-    return Facing(pair=pair, measure=measure, a=of_a, b=of_b, groups=groups, level=level)
+    return Facing(pair=pair, measure=measure, a=of_a, b=of_b, groups=groups, level=level, changed=changed)
 
 
 def _is_due(facing: Facing) -> bool:
@@ -196,31 +190,21 @@ def _unpaired(models: Iterable[Models]) -> tuple[str, ...]:
     return tuple(f"{answering}, judged by {parsing}" for answering, parsing in sorted(models))
 
 
-@frozen
-class _Changed:
-    text: tuple[str, ...]
-    template: tuple[str, ...]
+def _changed(a: Results, b: Results, name: str) -> list[str]:
+    """Questions of both sides that have no value of this field of the metadata in common."""
+    old: dict[str, set[str]] = {}
+    new: dict[str, set[str]] = {}
+    for found, results in ((old, a), (new, b)):
+        for result in results:
+            found.setdefault(result.metadata.question_id, set()).add(getattr(result.metadata, name))
+    return sorted(question for question in old.keys() & new.keys() if old[question].isdisjoint(new[question]))
 
 
-def _changed(a: Results, b: Results) -> _Changed:
-    """Questions of both sides that have no text, or no template, in common."""
-    texts, templates = ((_by_question(a, name), _by_question(b, name)) for name in ("question_text", "template_id"))
-    text, template = (
-        sorted(question for question in old.keys() & new.keys() if old[question].isdisjoint(new[question]))
-        for old, new in (texts, templates)
-    )
-    return _Changed(tuple(text), tuple(question for question in template if question not in text))
-
-
-def _by_question(results: Results, name: str) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for result in results:
-        found.setdefault(result.metadata.question_id, set()).add(getattr(result.metadata, name))
-    return found
-
-
-def _notes(measures: Measures, *sets: Results) -> tuple[str, ...]:
+def _notes(measures: Measures, cluster: Cluster | None, *sets: tuple[str, Results, Results]) -> tuple[str, ...]:
+    """What a reader must know of sets of results: `(label, the set as it was given, its results)`."""
     notes = [f"{name}: {why}" for name, why in measures.conflicts.items()]
-    for results in sets:
-        notes += getattr(results, "notes", ())
-    return tuple(dict.fromkeys(notes))
+    for _, given, _ in sets:
+        notes += getattr(given, "notes", ())
+    every = [result for _, _, results in sets for result in results]
+    repeated = [f"{label}{text}" for label, _, results in sets for text in doubles(results)]
+    return tuple(dict.fromkeys((*notes, *group_notes(every, cluster), *repeated)))

@@ -27,6 +27,9 @@ def flipped(facing: Facing) -> Iterator[Flip]:
         a, b = one.mean or 0.0, other.mean or 0.0
         if not direction(a, b):
             continue
+        change: Literal["worse", "better", "different"] = "different"
+        if facing.measure.higher_is_better is not None:
+            change = "better" if (b > a) == facing.measure.higher_is_better else "worse"
         yield Flip(
             pair=facing.pair,
             metric=facing.measure.name,
@@ -34,16 +37,10 @@ def flipped(facing: Facing) -> Iterator[Flip]:
             question=facing.b.items[question][0].metadata.question_text,
             a=a,
             b=b,
-            change=_change(b - a, facing.measure.higher_is_better),
+            change=change,
             of_a=_answers(facing.a.items[question], a > b),
             of_b=_answers(facing.b.items[question], b > a),
         )
-
-
-def _change(difference: float, higher_is_better: bool | None) -> Literal["worse", "better", "different"]:
-    if higher_is_better is None:
-        return "different"
-    return "better" if (difference > 0) == higher_is_better else "worse"
 
 
 def _answers(results: Sequence[VerificationResult], good: bool) -> Answers:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attrs import frozen
+from karenina_cli.summary import percent
+
+from karenina_core.errors import plural
 
 from ..numbers import Numbers
 from .values import Comparison, Row
-from .wording import counts, many, models, percent, signed
+from .wording import counts, models, signed
 
 __all__ = ["Gate", "Limits", "gates"]
 
@@ -47,7 +50,11 @@ def gates(comparison: Comparison, limits: Limits) -> tuple[Gate, ...]:
     """Every gate that `limits` asks for, in a fixed order. Nothing to compare fails each of them."""
     found: list[Gate] = []
     if limits.no_regression:
-        found += _regressions(comparison)
+        found += [Gate("regression", _about(row), *_regression(row, comparison.alpha)) for row in comparison.rows]
+        details = "B has no results of it; name the models to compare (--models)"
+        found += [Gate("regression", name, False, details) for name in comparison.unpaired_a]
+        if not comparison.rows:
+            found.append(Gate("regression", "all models", False, f"cannot be decided: {comparison.nothing}"))
     if limits.coverage is not None:
         found += _coverages(comparison, limits.coverage)
     if limits.pass_rate is not None:
@@ -55,22 +62,12 @@ def gates(comparison: Comparison, limits: Limits) -> tuple[Gate, ...]:
     return tuple(found)
 
 
-def _regressions(comparison: Comparison) -> Iterator[Gate]:
-    for row in comparison.rows:
-        yield Gate("regression", _about(row), *_regression(row, comparison.alpha))
-    for name in comparison.unpaired_a:
-        details = "B has no results of it; name the models to compare (--models)"
-        yield Gate("regression", name, False, details)
-    if not comparison.rows:
-        yield Gate("regression", "all models", False, f"cannot be decided: {comparison.nothing}")
-
-
 def _regression(row: Row, alpha: float) -> tuple[bool, str]:
     if row.verdict == "not compared" or row.difference is None:
-        return False, f"cannot be decided: none of {many(row.questions, 'question')} has a value on both sides"
-    details = f"{signed(row.difference, row)} on {many(row.compared, 'question')}, adjusted p = {row.p_adjusted:.3g}"
+        return False, f"cannot be decided: none of {plural(row.questions, 'question')} has a value on both sides"
+    details = f"{signed(row.difference, row)} on {plural(row.compared, 'question')}, adjusted p = {row.p_adjusted:.3g}"
     if row.verdict == "too few pairs":
-        few = many(row.compared, "question") + (f" in {many(row.clusters, 'group')}" if row.clusters else "")
+        few = plural(row.compared, "question") + (f" in {plural(row.clusters, 'group')}" if row.clusters else "")
         return False, f"cannot be decided: no result of {few} could be significant ({details})"
     if row.verdict == "worse":
         return False, f"significantly worse: {details}"
@@ -78,7 +75,7 @@ def _regression(row: Row, alpha: float) -> tuple[bool, str]:
         what = "which value is better is unknown; name the metrics that decide (--metric)"
         return False, f"cannot be decided: significantly different, and {what} ({details})"
     if row.lost_p <= alpha and row.lost > 0:
-        lost = f"more than A on {many(row.lost_b, 'question')}, less on {row.lost_a}"
+        lost = f"more than A on {plural(row.lost_b, 'question')}, less on {row.lost_a}"
         return (
             False,
             f"B has significantly more answers without a value: {lost}, adjusted p = {row.lost_p:.3g} ({details})",
@@ -96,7 +93,9 @@ def _coverages(comparison: Comparison, least: float) -> Iterator[Gate]:
         share = row.coverage or 0.0
         partly = share < row.compared / max(1, row.questions) - SLACK
         counted = f"{percent(share)}{', with the answers that have no value' if partly else ''}"
-        about = f"{row.compared} of {many(row.questions, 'question')} compared ({counted}), {percent(least)} asked for"
+        about = (
+            f"{row.compared} of {plural(row.questions, 'question')} compared ({counted}), {percent(least)} asked for"
+        )
         yield Gate("coverage", _about(row), share >= least - SLACK, about)
     for name in comparison.unpaired_a:
         yield Gate("coverage", name, False, "B has no results of it")
@@ -117,15 +116,15 @@ def _pass_rates(comparison: Comparison, least: float) -> Iterator[Gate]:
 
 def _unasked(name: str, comparison: Comparison) -> Iterator[Gate]:
     if comparison.unasked_b:
-        details = f"cannot be decided: {many(comparison.unasked_b, 'planned item')} of models without any result"
+        details = f"cannot be decided: {plural(comparison.unasked_b, 'planned item')} of models without any result"
         yield Gate(name, "other models", False, details)
 
 
 def _pass_rate(numbers: Numbers, least: float) -> tuple[bool, str]:
     rate = numbers.pass_rate
     if rate.value is None:
-        return False, f"cannot be decided: none of {many(numbers.items, 'item')} has a verdict"
-    details = f"{percent(rate.value)} of {many(rate.items, 'item')} with a verdict pass, {percent(least)} asked for"
+        return False, f"cannot be decided: none of {plural(numbers.items, 'item')} has a verdict"
+    details = f"{percent(rate.value)} of {plural(rate.items, 'item')} with a verdict pass, {percent(least)} asked for"
     if rate.bounds is None:
         return rate.value >= least - SLACK, details
     worst, missing = rate.bounds.worst, counts(rate.missing)

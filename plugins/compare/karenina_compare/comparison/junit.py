@@ -26,7 +26,15 @@ def junit(comparison: Comparison, gates: Sequence[Gate]) -> str:
     """The document, with its declaration."""
     root = ElementTree.Element("testsuites", name=_text(f"{comparison.name_a} and {comparison.name_b}"))
     if gates:
-        _suite(root, "gates", [_gate(gate) for gate in gates])
+        checked = []
+        for gate in gates:
+            case = _case("gates", f"{gate.name}: {gate.about}")
+            if gate.passed:
+                ElementTree.SubElement(case, "system-out").text = _text(gate.message)
+            else:
+                ElementTree.SubElement(case, "failure", type="gate", message=_text(gate.message))
+            checked.append(case)
+        _suite(root, "gates", checked)
     flips = {(flip.pair, flip.metric, flip.question_id): flip for flip in comparison.flipped}
     for row in comparison.rows:
         name = f"{models(row.pair)}: {row.metric}"
@@ -48,20 +56,16 @@ def _suite(root: ElementTree.Element, name: str, cases: Sequence[ElementTree.Ele
 TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
-def _gate(gate: Gate) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname="gates", name=_text(f"{gate.name}: {gate.about}"), time="0")
-    if gate.passed:
-        ElementTree.SubElement(case, "system-out").text = _text(gate.message)
-    else:
-        ElementTree.SubElement(case, "failure", type="gate", message=_text(gate.message))
-    return case
+def _case(suite: str, name: str) -> ElementTree.Element:
+    return ElementTree.Element("testcase", classname=_text(suite), name=_text(name), time="0")
 
 
 def _question(question: Question, flip: Flip | None, row: Row, suite: str) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname=_text(suite), name=_text(question.id), time="0")
+    case = _case(suite, question.id)
     if question.a is None or question.b is None:
         error = question.a is not None and any(reason.startswith("error") for reason in question.missing_b)
-        missing = f"A: {_missing(question.missing_a)}; B: {_missing(question.missing_b)}"
+        reasons_a, reasons_b = (", ".join(q) or "has a value" for q in (question.missing_a, question.missing_b))
+        missing = f"A: {reasons_a}; B: {reasons_b}"
         ElementTree.SubElement(case, "error" if error else "skipped", type="missing", message=_text(missing))
     elif flip is not None and flip.change == "worse":
         failure = ElementTree.SubElement(case, "failure", type="worse", message=_text(change(flip, row.is_rate)))
@@ -69,10 +73,6 @@ def _question(question: Question, flip: Flip | None, row: Row, suite: str) -> El
     elif flip is not None:
         ElementTree.SubElement(case, "system-out").text = _text(f"{flip.change}\n{_side_by_side(flip)}")
     return case
-
-
-def _missing(reasons: Sequence[str]) -> str:
-    return ", ".join(reasons) or "has a value"
 
 
 def _side_by_side(flip: Flip) -> str:

@@ -12,7 +12,7 @@ from karenina_cli.output import inline, printable
 from .gates import Gate
 from .table import MOST
 from .values import Comparison
-from .wording import HEAD, changed, changes, headline, line, notable, notes_on, sides
+from .wording import GATES, HEAD, TIED, TIES, changed, changes, headline, line, notable, notes_on, sides, tied
 
 __all__ = ["literal", "markdown"]
 
@@ -35,7 +35,12 @@ def literal(text: object, limit: int = 300) -> str:
 
 def markdown(comparison: Comparison, gates: Sequence[Gate]) -> str:
     """One section: what it came to, the rows, gates, ties, changed questions and notes."""
-    blocks = [f"## {_title(gates)}", f"{', '.join(f'{label} {literal(name)}' for label, name in sides(comparison))}."]
+    failed, title = sum(not gate.passed for gate in gates), "Comparison"
+    if gates:
+        title = (
+            f"❌ {failed} of {len(gates)} gates failed" if failed else f"✅ {len(gates)} of {len(gates)} gates passed"
+        )
+    blocks = [f"## {title}", f"{', '.join(f'{label} {literal(name)}' for label, name in sides(comparison))}."]
     blocks += [f"{headline(comparison)}."]
     if comparison.rows:
         cells = [astuple(line(row)) for row in _first(comparison.rows, notable)]
@@ -43,43 +48,24 @@ def markdown(comparison: Comparison, gates: Sequence[Gate]) -> str:
         blocks += _more(comparison.rows)
         explanation = f"Differences are B - A with {100 * comparison.level:g} % intervals; "
         blocks.append(f"{explanation}p-values are adjusted for the number of rows ({comparison.correction}).")
-    blocks += [*_gates(gates), *_ties(comparison), *_flipped(comparison)]
+    shown = _first(gates, lambda all_: sorted(all_, key=lambda gate: gate.passed))
+    if shown:
+        rows = [["passed" if g.passed else "**failed**", g.name, literal(g.about), literal(g.message)] for g in shown]
+        blocks += ["### Gates", _table(GATES, rows), *_more(gates)]
+    if ranks := [[literal(name), rank, *map(literal, about)] for name, rank, *about in tied(comparison)]:
+        blocks += [f"### {TIED}", _table(TIES, ranks[:ROWS]), *_more(ranks)]
+    head, flips = changed(comparison, MOST)
+    if flips:
+        shown_flips = [
+            [cell if name in OURS else literal(cell, EXCERPT) for name, cell in zip(head, row, strict=True)]
+            for row in flips
+        ]
+        more = len(comparison.flipped) - len(flips)
+        blocks += [f"<details><summary>Changed questions: {changes(comparison)}</summary>", _table(head, shown_flips)]
+        blocks += [*([f"And {more} more; `--json` has all."] if more else []), "</details>"]
     if found := notes_on(comparison):
         blocks += ["### Notes", "\n".join(f"- {literal(text, 500)}" for text in found[:ROWS]), *_more(found)]
     return "\n\n".join(blocks) + "\n"
-
-
-def _title(gates: Sequence[Gate]) -> str:
-    failed = sum(not gate.passed for gate in gates)
-    if not gates:
-        return "Comparison"
-    return f"❌ {failed} of {len(gates)} gates failed" if failed else f"✅ {len(gates)} of {len(gates)} gates passed"
-
-
-def _gates(gates: Sequence[Gate]) -> list[str]:
-    shown = _first(gates, lambda all_: sorted(all_, key=lambda gate: gate.passed))
-    rows = [["passed" if g.passed else "**failed**", g.name, literal(g.about), literal(g.message)] for g in shown]
-    return ["### Gates", _table(("", "gate", "about", "why"), rows), *_more(gates)] if rows else []
-
-
-def _ties(comparison: Comparison) -> list[str]:
-    rows = [
-        [literal(name), f"{low}" if low == high else f"{low} to {high}", literal(tie.metric), literal(tie.parsing)]
-        for tie in comparison.ties
-        for name, (low, high) in tie.ranks.items()
-    ]
-    head = ("model", "rank", "metric", "judge")
-    return ["### Ranks that the comparisons leave open", _table(head, rows[:ROWS]), *_more(rows)] if rows else []
-
-
-def _flipped(comparison: Comparison) -> list[str]:
-    head, rows = changed(comparison, MOST)
-    if not rows:
-        return []
-    cells = [[c if name in OURS else literal(c, EXCERPT) for name, c in zip(head, row, strict=True)] for row in rows]
-    more = len(comparison.flipped) - len(rows)
-    shown = [f"<details><summary>Changed questions: {changes(comparison)}</summary>", _table(head, cells)]
-    return [*shown, *([f"And {more} more; `--json` has all."] if more else []), "</details>"]
 
 
 OURS = ("change", "A → B")

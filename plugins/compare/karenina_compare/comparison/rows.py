@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from ..measures import Measure
 from ..question_groups import Groups, group_of
 from ..statistics.multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
-from ..statistics.permutation import permutation_test
+from ..statistics.permutation import PermutationTest, permutation_test
 from .effects import Effect, Paired, effect
 from .sides import CHANGED, NOT_ASKED, NOT_DUE, Seen, Side
 from .values import Correction, Pair, Question, Row, Verdict
@@ -42,14 +42,15 @@ class Facing:
         """What a side says of every question that either side is due to speak of."""
         own = side.seen.get(self.measure.name, {})
         both = {*self.a.seen.get(self.measure.name, {}), *self.b.seen.get(self.measure.name, {})}
-        return {question: self._one(question, own.get(question), side) for question in sorted(both)}
-
-    def _one(self, question: str, seen: Seen | None, side: Side) -> Seen:
-        if seen is None:
-            return Seen(missing=(NOT_DUE if question in side.items else NOT_ASKED,))
-        if question in self.changed:
-            return Seen(missing=(CHANGED,) * (len(seen.values) + len(seen.missing)))
-        return seen
+        found = {}
+        for question in sorted(both):
+            seen = own.get(question)
+            if seen is None:
+                seen = Seen(missing=(NOT_DUE if question in side.items else NOT_ASKED,))
+            elif question in self.changed:
+                seen = Seen(missing=(CHANGED,) * (len(seen.values) + len(seen.missing)))
+            found[question] = seen
+        return found
 
     def compared(self) -> dict[str, tuple[Seen, Seen]]:
         """The questions with a value on both sides."""
@@ -76,10 +77,13 @@ def row(facing: Facing) -> tuple[Row, Effect | None]:
             level=facing.level,
         )
     )
-    losses = _losses(a, b, facing.groups)
+    lost_a, lost_b, losses = _losses(a, b, facing.groups)
     worst, best = _bounds(facing.measure, a, b)
-    better, worse = _directions(facing.measure, values_a, values_b)
+    signs = [direction(x, y) for x, y in zip(values_a, values_b, strict=True)]
+    better, worse = {True: (1, -1), False: (-1, 1), None: (None, None)}[facing.measure.higher_is_better]
     worst_p, worst_known = _worst_case(facing, a, b)
+    # a question counts as much as its answers have values, on the side where fewer have one
+    kept = [min(1 - (a[q].lost or 0), 1 - (b[q].lost or 0)) for q in a if a[q].values and b[q].values]
     made = Row(
         pair=facing.pair,
         metric=facing.measure.name,
@@ -94,12 +98,12 @@ def row(facing: Facing) -> tuple[Row, Effect | None]:
         questions=len(a),
         missing_a=_reasons(a),
         missing_b=_reasons(b),
-        coverage=_coverage(a, b),
-        better=better,
-        worse=worse,
-        lost_a=losses.of_a,
-        lost_b=losses.of_b,
-        lost=losses.difference,
+        coverage=sum(kept) / len(a) if a else None,
+        better=None if better is None else signs.count(better),
+        worse=None if worse is None else signs.count(worse),
+        lost_a=lost_a,
+        lost_b=lost_b,
+        lost=losses.difference or 0.0,
         lost_p=losses.p_value,
         worst=worst,
         best=best,
@@ -152,22 +156,9 @@ def _verdict(made: Row, alpha: float, decidable: bool) -> Verdict:
     return "no difference found" if decidable else "too few pairs"
 
 
-def _coverage(a: Mapping[str, Seen], b: Mapping[str, Seen]) -> float | None:
-    """A question counts as much as its answers have values, on the side where fewer have one."""
-    kept = [min(1 - (a[q].lost or 0), 1 - (b[q].lost or 0)) for q in a if a[q].values and b[q].values]
-    return sum(kept) / len(a) if a else None
-
-
-@frozen
-class _Losses:
-    of_a: int
-    of_b: int
-    difference: float
-    p_value: float
-
-
-def _losses(a: Mapping[str, Seen], b: Mapping[str, Seen], groups: Groups) -> _Losses:
-    """Which side loses more of its answers, by question: for single answers it is the exact test of McNemar."""
+def _losses(a: Mapping[str, Seen], b: Mapping[str, Seen], groups: Groups) -> tuple[int, int, PermutationTest]:
+    """Of how many questions A, and B, loses more of its answers, and the test of that, by question: for single answers
+    it is the exact test of McNemar."""
     lost_a, lost_b, clusters = list[float](), list[float](), list[Hashable]()
     for question in a:
         one, other = a[question].lost, b[question].lost
@@ -177,21 +168,12 @@ def _losses(a: Mapping[str, Seen], b: Mapping[str, Seen], groups: Groups) -> _Lo
             clusters.append(group_of(question, groups))
     found = permutation_test(lost_b, lost_a, clusters if len(set(clusters)) < len(clusters) else None)
     more = [(y > x) - (x > y) for x, y in zip(lost_a, lost_b, strict=True)]
-    return _Losses(more.count(-1), more.count(1), found.difference or 0.0, found.p_value)
+    return more.count(-1), more.count(1), found
 
 
 def direction(a: float, b: float) -> int:
     """1 where the mean of a question is higher on side B, -1 where it is lower, 0 where both are the same."""
     return 0 if math.isclose(a, b, abs_tol=1e-9) else 1 if b > a else -1  # means of equal values differ by roundings
-
-
-def _directions(measure: Measure, a: Sequence[float], b: Sequence[float]) -> tuple[int | None, int | None]:
-    """How many values of B are better, and worse, than those of A."""
-    if measure.higher_is_better is None:
-        return None, None
-    signs = [direction(x, y) for x, y in zip(a, b, strict=True)]
-    better = 1 if measure.higher_is_better else -1
-    return signs.count(better), signs.count(-better)
 
 
 def _worst_case(facing: Facing, a: Mapping[str, Seen], b: Mapping[str, Seen]) -> tuple[float | None, bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from attrs import evolve, frozen
 from karenina_cli.exits import GATE_FAILED, OK
@@ -13,10 +13,9 @@ from karenina_cli.output import inline, note, own_stdout, print_json, print_part
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import BenchmarkError, ConfigError
-from karenina_core.values.result import VerificationResult
 
 from ..numbers import unfinished
-from ..question_groups import Cluster, grouping, groups_of
+from ..question_groups import grouping, groups_of
 from .compare import compare, compare_models
 from .document import document
 from .gates import Gate, Limits, gates
@@ -52,7 +51,24 @@ def compare_runs(a: Path, b: Path | None, options: Mapping[str, Any], limits: Li
     with own_stdout() as out:
         made = _compared(a, b, options)
         asked = gates(made, limits)
-        _write(made, asked, output, out)
+        text = TEXTS[output.form](made, asked) if output.form in TEXTS else None
+        if output.file is not None:
+            if text is None:
+                drawn = io.StringIO()
+                print_parts(parts(made, asked), drawn)
+                text = drawn.getvalue()
+            try:  # into what is there: it may be a device or a pipe
+                output.file.write_bytes(text.encode("utf-8", "replace"))
+            except OSError as error:
+                raise ConfigError(
+                    f"{output.file} cannot be written: {error.strerror}; choose another (-o FILE)"
+                ) from error
+        if output.as_json:
+            print_json(document(made, asked), out)
+        elif output.file is not None or text is None:
+            print_parts(parts(made, asked), out)
+        else:
+            out.write(text)
         for gate in asked:
             if not gate.passed:
                 note(inline(f"{gate.name} gate failed: {gate.about}: {gate.message}", 1_000))
@@ -61,12 +77,17 @@ def compare_runs(a: Path, b: Path | None, options: Mapping[str, Any], limits: Li
 
 def _compared(a: Path, b: Path | None, options: Mapping[str, Any]) -> Comparison:
     first, second = _loaded(a), _loaded(b) if b is not None else None
+    cluster = None
+    if (name := options["cluster_by"]) is not None:
+        cluster = grouping(name)
+        if not groups_of([*first, *(second or ())], cluster):
+            raise ConfigError(f"--cluster-by {name}: no question of these runs has a group; name other groups")
     shared: dict[str, Any] = {
         "metrics": options["metrics"],
         "models": options["models"],
         "correction": options["correction"],
         "alpha": options["alpha"],
-        "cluster": _cluster(options["cluster_by"], [*first, *(second or ())]),
+        "cluster": cluster,
     }
     if b is None or second is None:
         made = compare_models(first, name=str(a), **shared)
@@ -82,40 +103,8 @@ def _unasked(results: VerificationResultSet) -> int:
     return sum(found.rates.absent for found in results.tally.pairs.values() if not found.rates.items)
 
 
-def _cluster(name: str | None, results: Sequence[VerificationResult]) -> Cluster | None:
-    if name is None:
-        return None
-    cluster = grouping(name)
-    if not groups_of(results, cluster):
-        raise ConfigError(f"--cluster-by {name}: no question of these runs has a group; name other groups")
-    return cluster
-
-
 def _loaded(path: Path) -> VerificationResultSet:
     results = VerificationResultSet.load(path)
     if not results:
         raise BenchmarkError(f"{path} holds no results; give the directory of a run that has some")
     return results
-
-
-def _write(made: Comparison, asked: Sequence[Gate], output: Output, out: IO[str]) -> None:
-    text = TEXTS[output.form](made, asked) if output.form in TEXTS else None
-    if output.file is not None:
-        _write_file(output.file, made, asked, text)
-    if output.as_json:
-        print_json(document(made, asked), out)
-    elif output.file is not None or text is None:
-        print_parts(parts(made, asked), out)
-    else:
-        out.write(text)
-
-
-def _write_file(file: Path, made: Comparison, asked: Sequence[Gate], text: str | None) -> None:
-    if text is None:
-        drawn = io.StringIO()
-        print_parts(parts(made, asked), drawn)
-        text = drawn.getvalue()
-    try:
-        file.write_bytes(text.encode("utf-8", "replace"))  # into what is there: it may be a device or a pipe
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}; choose another (-o FILE)") from error

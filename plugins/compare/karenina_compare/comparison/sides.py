@@ -77,26 +77,25 @@ def sides_of(items: Iterable[Item], measures: Measures, planned: Planned | None 
     for item in items:
         about = item.result.metadata
         grouped.setdefault((about.answering_model, about.parsing_model), []).append(item)
-    return {models: _side(models, grouped[models], measures, planned) for models in sorted(grouped)}
-
-
-def _side(models: Models, listed: list[Item], measures: Measures, planned: Planned | None) -> Side:
-    items: dict[str, list[VerificationResult]] = {}
-    readings: dict[str, dict[str, list[Reading]]] = {}
-    for item in sorted(listed, key=lambda item: (item.result.metadata.replicate, item.result.metadata.result_id)):
-        question = item.result.metadata.question_id
-        items.setdefault(question, []).append(item.result)
-        for name, reading in measures.read(item).items():
-            readings.setdefault(name, {}).setdefault(question, []).append(reading)
-    there = Counter(item.result.metadata.question_id for item in listed)
-    for question in (Counter(planned or {}) - there).elements():
-        for name in [name for name in readings if measures.known[name].owner is None]:
-            readings[name].setdefault(question, []).append(Reading(None, ABSENT))
-    seen = {
-        name: {question: Seen.of(found) for question, found in of_questions.items()}
-        for name, of_questions in readings.items()
-    }
-    return Side(models, {question: tuple(found) for question, found in items.items()}, seen)
+    sides = {}
+    for models, listed in sorted(grouped.items(), key=lambda pair: pair[0]):
+        results: dict[str, list[VerificationResult]] = {}
+        readings: dict[str, dict[str, list[Reading]]] = {}
+        for item in sorted(listed, key=lambda item: (item.result.metadata.replicate, item.result.metadata.result_id)):
+            question = item.result.metadata.question_id
+            results.setdefault(question, []).append(item.result)
+            for name, reading in measures.read(item).items():
+                readings.setdefault(name, {}).setdefault(question, []).append(reading)
+        there = Counter(item.result.metadata.question_id for item in listed)
+        for question in (Counter(planned or {}) - there).elements():
+            for name in [name for name in readings if measures.known[name].owner is None]:
+                readings[name].setdefault(question, []).append(Reading(None, ABSENT))
+        seen = {
+            name: {question: Seen.of(found) for question, found in of_questions.items()}
+            for name, of_questions in readings.items()
+        }
+        sides[models] = Side(models, {question: tuple(found) for question, found in results.items()}, seen)
+    return sides
 
 
 def paired(
@@ -124,7 +123,11 @@ def matched(pairs: Iterable[str], a: Sequence[str], b: Sequence[str]) -> dict[st
         fitting = [(_named(one, a), _named(other, b)) for one, other in splits]
         complete = [(one, other) for one, other in fitting if one is not None and other is not None]
         if len(set(complete)) != 1:
-            raise ConfigError(_unclear(text, a, b))
+            hint = did_you_mean(text.partition("=")[0], a)
+            raise ConfigError(
+                f"{text!r} does not name one model of each run{hint}; write A=B with a part of each name that fits it "
+                f"alone. A has {', '.join(a) or 'none'}; B has {', '.join(b) or 'none'}"
+            )
         one, other = complete[0]
         if found.setdefault(one, other) != other:
             raise ConfigError(f"{one} is to be compared with {found[one]} and with {other}; name one of them")
@@ -139,11 +142,3 @@ def _named(text: str, names: Sequence[str]) -> str | None:
         return text
     found = [name for name in names if text and text in name]
     return found[0] if len(found) == 1 else None
-
-
-def _unclear(text: str, a: Sequence[str], b: Sequence[str]) -> str:
-    hint = did_you_mean(text.partition("=")[0], a)
-    return (
-        f"{text!r} does not name one model of each run{hint}; write A=B with a part of each name that fits it alone. "
-        f"A has {', '.join(a) or 'none'}; B has {', '.join(b) or 'none'}"
-    )

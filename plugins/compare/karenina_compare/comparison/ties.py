@@ -22,7 +22,12 @@ def ties(sides: Mapping[Models, Side], rows: Sequence[Row], chosen: Iterable[Mea
     for judge in sorted({parsing for _, parsing in sides}):
         for measure in chosen:
             own = [row for row in rows if (row.pair.parsing, row.metric) == (judge, measure.name)]
-            values = _values(sides, judge, measure)
+            # the mean of each model that has one, by question, turned so that higher is better
+            values = {}
+            for (answering, parsing), side in sides.items():
+                means = [seen.mean for seen in side.seen.get(measure.name, {}).values() if seen.mean is not None]
+                if parsing == judge and means:
+                    values[answering] = _sign(measure) * sum(means) / len(means)
             if len(values) > 1 and measure.higher_is_better is not None:
                 found.append(_tie(judge, measure, values, own, alpha))
     return tuple(found)
@@ -41,16 +46,6 @@ def _tie(judge: str, measure: Measure, values: Mapping[str, float], rows: Iterab
     groups = [sorted(group, key=order.index) for group in tied_groups(values, p_values, alpha)]
     groups.sort(key=lambda group: [order.index(name) for name in group])
     return Tie(judge, measure.name, tuple(tuple(group) for group in groups), {name: ranks[name] for name in order})
-
-
-def _values(sides: Mapping[Models, Side], judge: str, measure: Measure) -> dict[str, float]:
-    """The mean of each model that has one, by question, turned so that higher is better."""
-    found = {}
-    for (answering, parsing), side in sides.items():
-        means = [seen.mean for seen in side.seen.get(measure.name, {}).values() if seen.mean is not None]
-        if parsing == judge and means:
-            found[answering] = _sign(measure) * sum(means) / len(means)
-    return found
 
 
 def _sign(measure: Measure) -> float:

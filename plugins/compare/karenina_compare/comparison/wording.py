@@ -6,12 +6,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
+from karenina_cli.summary import percent
 from karenina_runs.summaries.estimates import Interval
+
+from karenina_core.errors import plural
 
 from .values import Comparison, Flip, Pair, Row
 
 __all__ = [
+    "GATES",
     "HEAD",
+    "TIED",
+    "TIES",
     "Line",
     "change",
     "changed",
@@ -20,26 +26,15 @@ __all__ = [
     "headline",
     "interval",
     "line",
-    "many",
     "models",
     "notable",
     "notes_on",
     "p_value",
-    "percent",
     "sides",
     "signed",
+    "tied",
     "value",
 ]
-
-
-def many(number: int, what: str) -> str:
-    """`1 question`, `2 questions`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def percent(rate: float) -> str:
-    """A fraction with one decimal."""
-    return f"{100 * rate:.1f} %"
 
 
 def value(number: float | None, is_rate: bool) -> str:
@@ -113,6 +108,20 @@ def line(row: Row) -> Line:
     )
 
 
+GATES = ("", "gate", "about", "why")
+TIES = ("model", "rank", "metric", "judge")
+TIED = "Ranks that the comparisons leave open"
+
+
+def tied(comparison: Comparison) -> list[tuple[str, str, str, str]]:
+    """A row for each model of each judge and metric, under `TIES`."""
+    return [
+        (name, f"{low}" if low == high else f"{low} to {high}", tie.metric, tie.parsing)
+        for tie in comparison.ties
+        for name, (low, high) in tie.ranks.items()
+    ]
+
+
 def notable(rows: Sequence[Row]) -> list[Row]:
     """The rows, those first that say most."""
     return sorted(rows, key=lambda row: ORDER.index(row.verdict))
@@ -129,7 +138,7 @@ def headline(comparison: Comparison) -> str:
     """One sentence: how many comparisons were made, and what they came to."""
     verdicts = [row.verdict for row in comparison.rows]
     counts = [f"{verdicts.count(name)} {name}" for name in dict.fromkeys(sorted(verdicts, key=ORDER.index))]
-    return f"{many(len(verdicts), 'comparison')}: {', '.join(counts)}" if verdicts else NOTHING
+    return f"{plural(len(verdicts), 'comparison')}: {', '.join(counts)}" if verdicts else NOTHING
 
 
 NOT_FOUND = "not_found"
@@ -195,7 +204,7 @@ def notes_on(comparison: Comparison) -> list[str]:
     for name, found in [("All models", comparison.numbers_a)] if comparison.within else numbers.items():
         failures = found.overall.failures
         if failures.get(NOT_FOUND):
-            what = f"{many(sum(failures.values()), 'failed answer')}, {failures[NOT_FOUND]}"
+            what = f"{plural(sum(failures.values()), 'failed answer')}, {failures[NOT_FOUND]}"
             notes.append(f"{name}: of {what} miss something that was expected and have nothing wrong")
     notes += [f"Only in A: {name}" for name in comparison.unpaired_a]
     notes += [f"Only in B: {name}" for name in comparison.unpaired_b]
@@ -227,7 +236,7 @@ def _of_row(row: Row, alpha: float) -> list[str]:
             f"{'even the largest difference' if whole else f'a difference below {least}'} would mostly go unnoticed"
         )
     if row.clusters is not None:
-        details.append(f"{many(row.compared, 'question')} in {many(row.clusters, 'group')}")
+        details.append(f"{plural(row.compared, 'question')} in {plural(row.clusters, 'group')}")
     return details
 
 

@@ -44,7 +44,8 @@ def cell(type_: CellType, value: Any) -> Any:
     if value is None:
         return None
     if type_ == "text":
-        return _text(value)
+        text = value if isinstance(value, str) else as_json(value)
+        return text if _writable(text) else text.encode("utf-8", "replace").decode("utf-8")
     if type_ == "json":
         return as_json(value)
     if type_ == "value":
@@ -55,26 +56,17 @@ def cell(type_: CellType, value: Any) -> Any:
         return None
     if type_ == "whole":
         return value if isinstance(value, int) and -LARGEST <= value < LARGEST else None
-    return _number(value)
+    try:
+        number = float(value) if isinstance(value, int | float) else math.nan
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def written(type_: CellType, value: Any) -> Any:
     """The value as a cell of a place where a column has one type: like `cell`, but what is a `value` is JSON text."""
     found = cell(type_, value)
     return as_json(found) if type_ == "value" and found is not None else found
-
-
-def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else as_json(value)
-    return text if _writable(text) else text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _number(value: Any) -> float | None:
-    try:
-        number = float(value) if isinstance(value, int | float) else math.nan
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _writable(text: str) -> bool:

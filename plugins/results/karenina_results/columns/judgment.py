@@ -24,13 +24,18 @@ class Excerpt:
     number: int | None = None
     facts: Mapping[str, Any] = field(factory=dict)
     trait: TraitOutcome | None = None
-    risk: Any = None
+    stored_risk: Any = None
     """The risk that is stored by quotation, beside the quotations."""
 
     def get(self, name: str) -> Any:
         """A fact; an empty text is none."""
         value = self.facts.get(name)
         return None if value == "" else value
+
+    @property
+    def risk(self) -> Any:
+        recorded = self.get("hallucination_risk")
+        return self.stored_risk if recorded is None else recorded
 
 
 def excerpts_of(found: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
@@ -76,7 +81,7 @@ def judged_traits(result: VerificationResult) -> list[str]:
         return []
     names = [*part.trait_metadata, *part.extracted_rubric_excerpts, *part.rubric_trait_reasoning]
     names += [*part.traits_without_valid_excerpts, *part.rubric_hallucination_risk_assessment]
-    known = [trait.name for trait in read_traits(result.rubric)] if result.rubric is not None else []
+    known = [trait.name for trait in read_traits(result.rubric)]
     return list(dict.fromkeys([*names, *(name for name in part.deep_judgment_rubric_scores if name in known)]))
 
 
@@ -84,7 +89,7 @@ def _of_traits(result: VerificationResult) -> Iterator[Excerpt]:
     part = result.deep_judgment_rubric
     if part is None:
         return
-    traits = {trait.name: trait for trait in read_traits(result.rubric)} if result.rubric is not None else {}
+    traits = {trait.name: trait for trait in read_traits(result.rubric)}
     for name in judged_traits(result):
         entries = excerpts_of(part.extracted_rubric_excerpts, name)
         assessed = part.rubric_hallucination_risk_assessment.get(name)
@@ -100,11 +105,6 @@ def _of_traits(result: VerificationResult) -> Iterator[Excerpt]:
 
 def _fact(name: str) -> Callable[[Row], Any]:
     return lambda row: row.item.get(name)
-
-
-def _excerpt_risk(row: Row) -> Any:
-    recorded = row.item.get("hallucination_risk")
-    return row.item.risk if recorded is None else recorded
 
 
 def _by_name(path: str) -> Callable[[Row], Any]:
@@ -129,13 +129,11 @@ def _inside(path: str, name: str) -> Callable[[Row], Any]:
     return read
 
 
-def _has_excerpts(path: str) -> Callable[[Row], bool | None]:
-    mapping = at(path)
-
-    def read(row: Row) -> bool | None:
-        return bool(quoted(excerpts_of(mapping(row) or {}, row.item.name))) if row.item.name is not None else None
-
-    return read
+def _has_excerpts(row: Row) -> bool | None:
+    part = row.result.deep_judgment
+    if part is None or row.item.name is None:
+        return None
+    return bool(quoted(excerpts_of(part.extracted_excerpts, row.item.name)))
 
 
 def _only_invented(row: Row) -> bool | None:
@@ -153,7 +151,9 @@ EXCERPT = (
     Column("excerpt_confidence", "text", _fact("confidence"), per_result=False),
     Column("excerpt_similarity_score", "number", _fact("similarity_score"), "To the passage of the answer.", False),
     Column("excerpt_search_results", "json", _fact("search_results"), "None: no search was made, or it failed.", False),
-    Column("excerpt_hallucination_risk", "text", _excerpt_risk, "`none`, `low`, `medium` or `high`.", False),
+    Column(
+        "excerpt_hallucination_risk", "text", lambda row: row.item.risk, "`none`, `low`, `medium` or `high`.", False
+    ),
     Column("excerpt_hallucination_justification", "text", _fact("hallucination_justification"), per_result=False),
 )
 EXCERPT_ADDED = (
@@ -183,7 +183,7 @@ JUDGMENT = Table(
         Column(
             "attribute_overall_risk", "text", _by_name("deep_judgment.hallucination_risk_assessment"), per_result=False
         ),
-        Column("attribute_has_excerpts", "boolean", _has_excerpts("deep_judgment.extracted_excerpts"), "", False),
+        Column("attribute_has_excerpts", "boolean", _has_excerpts, "", False),
         Column("deep_judgment_model_calls", "whole", at("deep_judgment.deep_judgment_model_calls"), "Of the item."),
         Column(
             "deep_judgment_excerpt_retries",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import evolve, frozen
@@ -43,7 +44,7 @@ class TraitRow:
 
 def trait_rows(result: VerificationResult) -> Iterator[TraitRow]:
     """The rows of all traits of a result, whatever became of them; a trait without a score has one too."""
-    for trait in read_traits(result.rubric) if result.rubric is not None else ():
+    for trait in read_traits(result.rubric):
         if trait.kind == "metric":
             metrics = trait.metrics.items()
             yield from [TraitRow(trait, trait.name, value, name) for name, value in metrics] or [
@@ -63,10 +64,6 @@ def trait_type(trait: TraitOutcome) -> str | None:
 
 def _trait(name: str) -> Callable[[Row], Any]:
     return lambda row: getattr(row.item.trait, name)
-
-
-def _count(key: str) -> Callable[[Row], Any]:
-    return lambda row: row.item.trait.counts.get(key)
 
 
 def _scale(name: str) -> Callable[[Row], Any]:
@@ -92,10 +89,6 @@ def _investigation(row: Row) -> Any:
     return part.agentic_trait_investigation_traces.get(row.item.trait.name) if part is not None else None
 
 
-def _classes(row: Row) -> list[str] | None:
-    return scale_classes(row.item.trait.scale) or None
-
-
 def _evidence(name: str) -> Callable[[Row], Any]:
     """What deep judgment says about the row's trait, in one of its mappings."""
 
@@ -116,30 +109,25 @@ def _more(result: VerificationResult) -> Iterator[Found]:
     part = result.rubric
     if part is not None:
         for name in (*part.dynamic_rubric_skipped_traits, *part.dynamic_rubric_promoted_traits):
-            yield _skipped(name)
-        for details in part.trait_details.values():
-            yield from map(_detail, details)
+            about = "True: what the trait is about does not occur in the answer. None: the trait is not due."
+            yield ("skipped", name), Column(f"{name}_skipped", "boolean", partial(_skipped, name), about)
+        for name in (name for details in part.trait_details.values() for name in details):
+            about, read = "Detail recorded beside the score.", partial(_detail, name)
+            yield ("details", name), Column(f"details.{name}", "value", read, about, False)
     yield from extension_columns(result)
 
 
-def _skipped(name: str) -> Found:
-    def read(row: Row) -> bool | None:
-        part = row.result.rubric
-        if part is None:
-            return None
-        if name in part.dynamic_rubric_skipped_traits:
-            return True
-        return False if name in part.dynamic_rubric_promoted_traits else None
-
-    about = "True: what the trait is about does not occur in the answer. None: the trait is not due."
-    return ("skipped", name), Column(f"{name}_skipped", "boolean", read, about)
+def _skipped(name: str, row: Row) -> bool | None:
+    part = row.result.rubric
+    if part is None:
+        return None
+    if name in part.dynamic_rubric_skipped_traits:
+        return True
+    return False if name in part.dynamic_rubric_promoted_traits else None
 
 
-def _detail(name: str) -> Found:
-    def read(row: Row) -> Any:
-        return row.item.trait.details.get(name)
-
-    return ("details", name), Column(f"details.{name}", "value", read, "Detail recorded beside the score.", False)
+def _detail(name: str, row: Row) -> Any:
+    return row.item.trait.details.get(name)
 
 
 COLUMNS = (
@@ -155,7 +143,10 @@ COLUMNS = (
     Column("trait_type", "text", lambda row: trait_type(row.item.trait), per_result=False),
     Column("evaluation_method", "text", _method, "The type of the trait, or `deep_judgment`.", False),
     Column("metric_name", "text", lambda row: row.item.metric, "Of metric traits.", False),
-    *(Column(f"confusion_{key}", "whole", _count(key), "Of metric traits.", False) for key in ("tp", "fp", "fn", "tn")),
+    Column("confusion_tp", "whole", lambda row: row.item.trait.counts.get("tp"), "Of metric traits.", False),
+    Column("confusion_fp", "whole", lambda row: row.item.trait.counts.get("fp"), "Of metric traits.", False),
+    Column("confusion_fn", "whole", lambda row: row.item.trait.counts.get("fn"), "Of metric traits.", False),
+    Column("confusion_tn", "whole", lambda row: row.item.trait.counts.get("tn"), "Of metric traits.", False),
     Column("investigation_trace", "text", _investigation, "Of agentic traits.", False),
     *RUN,
     Column("trait_provenance", "text", _trait("provenance"), "`global`, `question_specific` or `dynamic`.", False),
@@ -166,7 +157,13 @@ COLUMNS = (
     Column("higher_is_better", "boolean", _trait("higher_is_better"), per_result=False),
     Column("scale_min", "number", _scale("min"), per_result=False),
     Column("scale_max", "number", _scale("max"), per_result=False),
-    Column("scale_classes", "json", _classes, "A list of texts, in the order of their ranks.", False),
+    Column(
+        "scale_classes",
+        "json",
+        lambda row: scale_classes(row.item.trait.scale) or None,
+        "A list of texts, in the order of their ranks.",
+        False,
+    ),
     *ADDED,
 )
 EVIDENCE = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from karenina_runs.summaries.summary import RUBRIC_STAGES
@@ -89,22 +90,6 @@ def _stage(row: Row) -> str | None:
     return stage
 
 
-def _reason(row: Row) -> str | None:
-    return shortened(why(row.result), LONGEST_REASON) or None
-
-
-def _caveats(row: Row) -> str | None:
-    return ", ".join(caveats_of(row.result)) or None
-
-
-def _none(_: Row) -> None:
-    return None
-
-
-def _of_template(name: str) -> Callable[[Row], Any]:
-    return at(f"template.{name}")
-
-
 ENDING = (
     Column(
         "success",
@@ -122,13 +107,18 @@ ENDING = (
         "guard decided. `abstained`: refused or insufficient. `retry`: the model could not be reached. `system`: "
         "anything else that broke.",
     ),
-    Column("failure_stage", "text", _stage, "The stage that failed, or whose word last changed the verdict."),
-    Column("failure_reason", "text", _reason, f"The error, or what decided; at most {LONGEST_REASON} characters."),
+    Column("failure_stage", "text", _stage, "The stage that failed, or whose effect last changed the verdict."),
+    Column(
+        "failure_reason",
+        "text",
+        lambda row: shortened(why(row.result), LONGEST_REASON) or None,
+        f"The error, or what decided; at most {LONGEST_REASON} characters.",
+    ),
 )
 CAVEATS = Column(
     "caveats",
     "text",
-    _caveats,
+    lambda row: ", ".join(caveats_of(row.result)) or None,
     "What to keep in mind, joined by commas: `partial_content` (the answer was cut off), `embedding_override` (a wrong "
     "field was accepted for its similarity), `retries_used`, `parse_decision_malformed` (the judge did not say "
     "readably whether an agent is needed), `ungrounded_values` (extracted values do not occur in the answer), "
@@ -145,10 +135,10 @@ IDENTITY = (
     Column("keywords", "json", at("metadata.keywords"), "A list of texts."),
     Column("replicate", "whole", at("metadata.replicate"), "From 1."),
     Column("answering_mcp_servers", "json", at("generation.answering_mcp_servers"), "A list of names."),
-    Column("scenario_id", "text", _none, NO_SCENARIO),
-    Column("scenario_node", "text", _none, NO_SCENARIO),
-    Column("scenario_turn", "whole", _none, NO_SCENARIO),
-    Column("scenario_path", "json", _none, NO_SCENARIO),
+    Column("scenario_id", "text", lambda row: None, NO_SCENARIO),
+    Column("scenario_node", "text", lambda row: None, NO_SCENARIO),
+    Column("scenario_turn", "whole", lambda row: None, NO_SCENARIO),
+    Column("scenario_path", "json", lambda row: None, NO_SCENARIO),
 )
 MODELS = (
     Column("answering_model", "text", at("metadata.answering_model")),
@@ -158,10 +148,10 @@ MODELS = (
 )
 RESPONSE = Column("raw_llm_response", "text", at("generation.raw_llm_response"))
 CHECKS = (
-    Column("embedding_check_performed", "boolean", _of_template("embedding_check_performed")),
-    Column("embedding_similarity_score", "number", _of_template("embedding_similarity_score"), "From 0 to 1."),
-    Column("embedding_override_applied", "boolean", _of_template("embedding_override_applied")),
-    Column("embedding_model_used", "text", _of_template("embedding_model_used")),
+    Column("embedding_check_performed", "boolean", at("template.embedding_check_performed")),
+    Column("embedding_similarity_score", "number", at("template.embedding_similarity_score"), "From 0 to 1."),
+    Column("embedding_override_applied", "boolean", at("template.embedding_override_applied")),
+    Column("embedding_model_used", "text", at("template.embedding_model_used")),
     Column("abstention_check_performed", "boolean", at("checks.abstention_check_performed")),
     Column("abstention_detected", "boolean", at("checks.abstention_detected")),
     Column("abstention_override_applied", "boolean", at("checks.abstention_override_applied")),
@@ -170,35 +160,35 @@ CHECKS = (
     Column("sufficiency_detected", "boolean", at("checks.sufficiency_detected"), "True: the answer is sufficient."),
     Column("sufficiency_override_applied", "boolean", at("checks.sufficiency_override_applied")),
     Column("sufficiency_reasoning", "text", at("checks.sufficiency_reasoning")),
-    Column("regex_validations_performed", "boolean", _of_template("regex_validations_performed")),
-    Column("regex_overall_success", "boolean", _of_template("regex_overall_success")),
+    Column("regex_validations_performed", "boolean", at("template.regex_validations_performed")),
+    Column("regex_overall_success", "boolean", at("template.regex_overall_success")),
 )
 PARSING_AGENT = (
     Column(
         "agentic_parsing_performed",
         "boolean",
-        _of_template("agentic_parsing_performed"),
+        at("template.agentic_parsing_performed"),
         "Whether an agent filled in the fields.",
     ),
-    Column("agentic_extraction_recovery", "text", _of_template("agentic_extraction_recovery")),
-    Column("agentic_extraction_error", "text", _of_template("agentic_extraction_error")),
+    Column("agentic_extraction_recovery", "text", at("template.agentic_extraction_recovery")),
+    Column("agentic_extraction_error", "text", at("template.agentic_extraction_error")),
     Column(
         "dynamic_parsing_performed",
         "boolean",
-        _of_template("dynamic_parsing_performed"),
+        at("template.dynamic_parsing_performed"),
         "Whether the judge was to decide if an agent is needed.",
     ),
     Column(
         "dynamic_parse_decision",
         "text",
-        _of_template("dynamic_parse_decision"),
+        at("template.dynamic_parse_decision"),
         "`direct`, `escalated` (an agent was sent) or `answer_error_null`.",
     ),
-    Column("dynamic_decision_reasoning", "text", _of_template("dynamic_decision_reasoning")),
+    Column("dynamic_decision_reasoning", "text", at("template.dynamic_decision_reasoning")),
     Column(
         "parsing_investigation_trace",
         "text",
-        _of_template("investigation_trace"),
+        at("template.investigation_trace"),
         "What the agent did that filled in the fields.",
     ),
 )
@@ -224,12 +214,10 @@ def extension_columns(result: VerificationResult) -> Iterator[Found]:
     """One for every value that a stage of another package added: `plugin.key`."""
     for plugin, values in result.added.items():
         for key in values:
-            yield _extension(plugin, key)
+            read = partial(_added, plugin, key)
+            about = "Added by a stage of another package."
+            yield ("extension", plugin, key), Column(f"{plugin}.{key}", "value", read, about)
 
 
-def _extension(plugin: str, key: str) -> Found:
-    def read(row: Row) -> Any:
-        return row.result.added.get(plugin, {}).get(key)
-
-    identity: Hashable = ("extension", plugin, key)
-    return identity, Column(f"{plugin}.{key}", "value", read, "Added by a stage of another package.")
+def _added(plugin: str, key: str, row: Row) -> Any:
+    return row.result.added.get(plugin, {}).get(key)

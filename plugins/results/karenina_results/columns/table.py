@@ -63,14 +63,6 @@ Found = tuple[Hashable, Column]
 """A column that only some results have, and what distinguishes it from others that would have the same name."""
 
 
-def _no_items(_: VerificationResult) -> Iterable[Any]:
-    return (None,)
-
-
-def _no_columns(_: VerificationResult) -> Iterable[Found]:
-    return ()
-
-
 @frozen
 class Table:
     """A kind of table over results."""
@@ -78,9 +70,9 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     """Those that every table of the kind has, in order."""
-    items: Callable[[VerificationResult], Iterable[Any]] = field(default=_no_items, repr=False)
+    items: Callable[[VerificationResult], Iterable[Any]] = field(default=lambda result: (None,), repr=False)
     """What a result has rows about, one row each."""
-    more: Callable[[VerificationResult], Iterable[Found]] = field(default=_no_columns, repr=False)
+    more: Callable[[VerificationResult], Iterable[Found]] = field(default=lambda result: (), repr=False)
     """The columns that a result has beside the fixed ones."""
     more_after: str | None = None
     """The fixed column that they follow; None: at the end."""

@@ -4,6 +4,7 @@ for."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import frozen
@@ -166,17 +167,11 @@ class Usage:
     agent: Mapping[str, Any]
 
 
-def _usage(result: VerificationResult) -> Iterator[Usage]:
+def _usage(result: VerificationResult, *, totals: bool = False) -> Iterator[Usage]:
     for stage, row in result.generation.usage_metadata.items():
-        if stage != "total" and isinstance(row, Mapping):
-            agent = result.generation.agent_metrics if stage == PromptTask.GENERATION else None
-            yield Usage(stage, row, agent or {})
-
-
-def _usage_totals(result: VerificationResult) -> Iterator[Usage]:
-    row = result.generation.usage_metadata.get("total")
-    if isinstance(row, Mapping) and row:
-        yield Usage("total", row, result.generation.agent_metrics or {})
+        if isinstance(row, Mapping) and (stage == "total") == totals and (row or not totals):
+            answered = stage in (PromptTask.GENERATION, "total")
+            yield Usage(stage, row, (result.generation.agent_metrics if answered else None) or {})
 
 
 def _number(*names: str) -> Callable[[Row], Any]:
@@ -245,5 +240,5 @@ USAGE_COLUMNS = (
 )
 USAGE = Table("usage", USAGE_COLUMNS, _usage)
 """One row per task. The tasks that are not `cached` add up to the total."""
-USAGE_TOTALS = Table("usage_totals", USAGE_COLUMNS, _usage_totals)
+USAGE_TOTALS = Table("usage_totals", USAGE_COLUMNS, partial(_usage, totals=True))
 """One row per item."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import asdict
@@ -31,42 +32,21 @@ OF_QUESTIONS = ("question_specific", "dynamic")
 """Where traits come from that not every question has: they share one column."""
 
 
-def _traits(result: VerificationResult) -> Iterator[Sequence[TraitOutcome]]:
-    """The one row of an item is about all of its traits."""
-    yield read_traits(result.rubric) if result.rubric is not None else ()
-
-
 def _more(result: VerificationResult) -> Iterator[Found]:
-    for trait in read_traits(result.rubric) if result.rubric is not None else ():
+    for trait in read_traits(result.rubric):
         if trait.provenance not in OF_QUESTIONS:
-            column = Column(f"rubric_{trait.name}", "value", _score(trait.name), "None: no score.", False)
-            yield ("trait", trait.name), column
+            read = partial(_score, trait.name)
+            yield ("trait", trait.name), Column(f"rubric_{trait.name}", "value", read, "None: no score.", False)
     yield from extension_columns(result)
 
 
-def _score(name: str) -> Callable[[Row], Any]:
-    def read(row: Row) -> Any:
-        found = (trait for trait in row.item if trait.name == name and trait.provenance not in OF_QUESTIONS)
-        return next((trait.value for trait in found), None)
-
-    return read
+def _score(name: str, row: Row) -> Any:
+    found = (trait for trait in row.item if trait.name == name and trait.provenance not in OF_QUESTIONS)
+    return next((trait.value for trait in found), None)
 
 
 def _about_traits(read: Callable[[Sequence[TraitOutcome]], dict[str, Any]]) -> Callable[[Row], Any]:
     return lambda row: read(row.item) if row.result.rubric is not None else None
-
-
-def _own_traits(traits: Sequence[TraitOutcome]) -> dict[str, Any]:
-    return {trait.name: trait.value for trait in traits if trait.provenance in OF_QUESTIONS}
-
-
-def _states(traits: Sequence[TraitOutcome]) -> dict[str, Any]:
-    """Why traits have no score."""
-    return {trait.name: {"state": trait.state, "reason": trait.reason} for trait in traits if trait.state != "ok"}
-
-
-def _metrics(traits: Sequence[TraitOutcome]) -> dict[str, Any]:
-    return {t.name: {**t.counts, **t.metrics} for t in traits if t.kind == "metric" and t.state == "ok"}
 
 
 def _tokens_unknown(row: Row) -> bool | None:
@@ -74,19 +54,8 @@ def _tokens_unknown(row: Row) -> bool | None:
     return total.get("usage_unavailable") is True if isinstance(total, Mapping) and total else None
 
 
-def _ledger(row: Row) -> list[dict[str, Any]]:
-    return [{"stage": e.stage, "effect": dict(e.effect), "reason": e.reason} for e in row.result.ledger]
-
-
-def _trail(row: Row) -> list[dict[str, Any]]:
-    return [asdict(entry) for entry in row.result.trail]
-
-
-def _by_name(columns: tuple[Column, ...]) -> Mapping[str, Column]:
-    return {column.name: column for column in columns}
-
-
-KNOWN = _by_name((*ENDING, CAVEATS, RECURSION, *IDENTITY, *MODELS, RESPONSE, *CHECKS, *RUN, *ADDED))
+SHARED = (*ENDING, CAVEATS, RECURSION, *IDENTITY, *MODELS, RESPONSE, *CHECKS, *RUN, *ADDED)
+KNOWN = {column.name: column for column in SHARED}
 DEEP = (
     Column("deep_judgment_mode", "text", at("deep_judgment.deep_judgment_mode")),
     Column("deep_judgment_performed", "boolean", at("deep_judgment.deep_judgment_performed")),
@@ -134,7 +103,7 @@ FIRST = (
     Column(
         "question_specific_rubrics",
         "json",
-        _about_traits(_own_traits),
+        _about_traits(lambda traits: {t.name: t.value for t in traits if t.provenance in OF_QUESTIONS}),
         "`{trait: score}` of those that not every question has; `{}` where there is none.",
         False,
     ),
@@ -151,7 +120,15 @@ FIRST = (
     *DEEP,
     *DEEP_RUBRIC,
     Column("metric_trait_confusion_lists", "json", at("rubric.metric_trait_confusion_lists")),
-    Column("metric_trait_metrics", "json", _about_traits(_metrics), "`{trait: {count or metric: number}}`.", False),
+    Column(
+        "metric_trait_metrics",
+        "json",
+        _about_traits(
+            lambda traits: {t.name: {**t.counts, **t.metrics} for t in traits if t.kind == "metric" and t.state == "ok"}
+        ),
+        "`{trait: {count or metric: number}}`.",
+        False,
+    ),
     Column("usage_metadata", "json", at("generation.usage_metadata")),
     Column("agent_metrics", "json", at("generation.agent_metrics")),
 )
@@ -173,8 +150,18 @@ COURSE = (
     Column(
         "replayed_from", "json", at("generation.replayed_from"), "Where the answer was captured, if it was replayed."
     ),
-    Column("ledger", "json", _ledger, "`[{stage, effect, reason}]`: every effect on the verdict."),
-    Column("trail", "json", _trail, "`[{stage, status, reason, seconds}]`: what became of every stage."),
+    Column(
+        "ledger",
+        "json",
+        lambda row: [{"stage": e.stage, "effect": dict(e.effect), "reason": e.reason} for e in row.result.ledger],
+        "`[{stage, effect, reason}]`: every effect on the verdict.",
+    ),
+    Column(
+        "trail",
+        "json",
+        lambda row: [asdict(entry) for entry in row.result.trail],
+        "`[{stage, status, reason, seconds}]`: what became of every stage.",
+    ),
 )
 SEEN = {column.name for column in FIRST}
 RESULT = Table(
@@ -195,13 +182,15 @@ RESULT = Table(
         Column(
             "trait_states",
             "json",
-            _about_traits(_states),
+            _about_traits(
+                lambda traits: {t.name: {"state": t.state, "reason": t.reason} for t in traits if t.state != "ok"}
+            ),
             "`{trait: {state, reason}}` of traits without a score.",
             False,
         ),
         *COURSE,
     ),
-    _traits,
+    lambda result: [read_traits(result.rubric)],
     _more,
     more_after="keywords",
 )

@@ -22,19 +22,12 @@ SHOWN = {"provider": "model_provider", "name": "model_name", "temperature": "tem
 
 def export_columns(manifest: Mapping[str, Any]) -> tuple[Column, ...]:
     """Columns that say when a table was written, with what, and of which run a row is."""
-    return tuple(
-        Column(name, "text", partial(_run if name == "job_id" else _always, text))
-        for name, text in _origin(manifest).items()
-    )
+    return tuple(Column(name, "text", partial(_cell, name, text)) for name, text in _origin(manifest).items())
 
 
-def _always(text: str, _: Row) -> str:
-    return text
-
-
-def _run(name: str, row: Row) -> str:
+def _cell(name: str, text: str, row: Row) -> str:
     """A file may have the results of several runs."""
-    return row.result.metadata.run_name or name
+    return row.result.metadata.run_name or text if name == "job_id" else text
 
 
 def about_run(results: Iterable[VerificationResult], manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError
 
 from ..columns.cells import CellType
-from ..columns.table import Column
 from ..columns.whole import RESULT
 from .about import export_columns
 
@@ -84,14 +83,19 @@ def merge_rows(parts: Sequence[Path], target: IO[str], instead: Path | None = No
     Rows of the file `instead` take the places of those of the same results.
     """
     files = [*parts, instead] if instead else parts
-    names = _merged([[_name(cell) for cell in next(_records(file))] for file in files])
+    fixed = [column.name for column in RESULT.columns]
+    last = [column.name for column in export_columns({})]
+    more = sorted({_name(cell) for file in files for cell in next(_records(file))} - {*fixed, *last})
+    place = fixed.index(RESULT.more_after) + 1 if RESULT.more_after else len(fixed)
+    names = [*fixed[:place], *more, *fixed[place:], *last]
     others = {_name(row[ID]): row for row in _raw_rows(instead)} if instead else {}
     target.write(_line(map(_text, names)))
     for part in parts:
         for row in _raw_rows(part):
             if (other := others.get(_name(row[ID]))) is not None:
                 row = {**other, PLACE: row[PLACE]}
-            target.write(_line(_raw(row[name]) if name in row else "" for name in names))
+            cells = (row.get(name, (False, "")) for name in names)
+            target.write(_line(_quoted(text) if quoted else text for quoted, text in cells))
 
 
 def _raw_rows(file: Path) -> Iterator[dict[str, Raw]]:
@@ -99,16 +103,6 @@ def _raw_rows(file: Path) -> Iterator[dict[str, Raw]]:
     records = _records(file)
     names = [_name(cell) for cell in next(records)]
     return (dict(zip(names, cells, strict=True)) for cells in records)
-
-
-def _merged(headers: Sequence[Sequence[str]]) -> list[str]:
-    """The columns that all tables have, with those of traits and extensions where a single table has them."""
-    fixed = [column.name for column in RESULT.columns]
-    known = {*fixed, *(column.name for column in export_columns({}))}
-    more = sorted({name for header in headers for name in header} - known)
-    place = fixed.index(RESULT.more_after) + 1 if RESULT.more_after else len(fixed)
-    last = [column.name for column in export_columns({})]
-    return [*fixed[:place], *more, *fixed[place:], *last]
 
 
 # Cells
@@ -138,11 +132,6 @@ def _written(type_: CellType, value: Any) -> str:
     return json.dumps(value)
 
 
-def _raw(cell: Raw) -> str:
-    quoted, text = cell
-    return _quoted(text) if quoted else text
-
-
 def _name(cell: Raw) -> str:
     return cell[1].removeprefix(INERT)
 
@@ -161,7 +150,7 @@ def _read(type_: CellType, cell: Raw) -> Any:
 
 def _header(path: str | Path) -> list[tuple[str, CellType]]:
     """Names and types of the columns."""
-    known: dict[str, CellType] = {column.name: column.type for column in _fixed()}
+    known: dict[str, CellType] = {column.name: column.type for column in chain(RESULT.columns, export_columns({}))}
     try:
         names = [_name(cell) for cell in next(_records(path))]
     except StopIteration:
@@ -169,10 +158,6 @@ def _header(path: str | Path) -> list[tuple[str, CellType]]:
     if missing := [column.name for column in RESULT.columns if column.name not in names]:
         raise BenchmarkError(f"{path} is no table of results: it has no column {missing[0]!r}")
     return [(name, known.get(name, "value")) for name in names]
-
-
-def _fixed() -> Iterator[Column]:
-    return chain(RESULT.columns, export_columns({}))
 
 
 def _records(path: str | Path) -> Iterator[list[Raw]]:
@@ -184,17 +169,13 @@ def _records(path: str | Path) -> Iterator[list[Raw]]:
                 text.append(line)
                 marks += line.count('"')
                 if marks % 2 == 0 and line.endswith(("\n", "\r")):  # else the row continues within quotation marks
-                    yield _cells("".join(text))
+                    cells: list[Raw] = []
+                    for found in CELL.finditer("".join(text)):
+                        quoted, plain, end = found.groups()
+                        cells.append((True, quoted.replace('""', '"')) if quoted is not None else (False, plain))
+                        if end != ",":
+                            break
+                    yield cells
                     text, marks = [], 0
     except (OSError, UnicodeDecodeError) as error:
         raise BenchmarkError(f"{path} cannot be read: {error}") from error
-
-
-def _cells(record: str) -> list[Raw]:
-    cells: list[Raw] = []
-    for found in CELL.finditer(record):
-        quoted, plain, end = found.groups()
-        cells.append((True, quoted.replace('""', '"')) if quoted is not None else (False, plain))
-        if end != ",":
-            break
-    return cells

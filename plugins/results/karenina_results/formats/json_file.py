@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from karenina_core import VerificationResult
-from karenina_core.errors import BenchmarkError, ConfigError
+from karenina_core.errors import BenchmarkError, ConfigError, plural
 from karenina_core.log import get_logger
 
 from ..records import portable_record
@@ -54,7 +54,10 @@ class JsonFile:
             with path.open(encoding="utf-8") as file:
                 for key, value in elements(file, "results"):
                     if key == "format_version":
-                        _check_version(value)
+                        if str(value).partition(".")[0] != VERSION.partition(".")[0]:
+                            raise ValueError(
+                                f"its format_version is {value!r}; 2.0 and later versions that begin with 2 can be read"
+                            )
                     elif key == "scenario_results" and value:
                         log.warning("scenario results are not read", file=str(path), left_out=len(value))
                     seen = seen or key in ("results", "format_version")
@@ -62,7 +65,7 @@ class JsonFile:
                         yield result_from(value)
                         number += 1
         except (OSError, ConfigError, ValueError) as error:
-            raise BenchmarkError(f"{path}: cannot be read after {_counted(number)}: {error}") from error
+            raise BenchmarkError(f"{path}: cannot be read after {plural(number, 'result')}: {error}") from error
         if not seen:
             raise BenchmarkError(f"{path}: is not an export of results: it has neither results nor a format_version")
 
@@ -73,12 +76,3 @@ def _line(result: VerificationResult) -> str:
     own = NO_TEMPLATE if data["template"] is None else data["template"]
     data["template"] = {**data["generation"], **data["checks"], **own}
     return json.dumps(data, separators=(",", ":"), ensure_ascii=line.isascii())  # escapes stay escapes
-
-
-def _check_version(version: Any) -> None:
-    if str(version).partition(".")[0] != VERSION.partition(".")[0]:
-        raise ValueError(f"its format_version is {version!r}; 2.0 and later versions that begin with 2 can be read")
-
-
-def _counted(number: int) -> str:
-    return f"{number} results" if number != 1 else "1 result"

@@ -9,6 +9,7 @@ from typing import IO, Any
 __all__ = ["elements"]
 
 CHUNK = 1 << 20
+"""Characters that are read at a time; chosen."""
 DELIMITERS = frozenset(" \t\r\n,:]}")
 UNFINISHED = "Unterminated string"
 LONGEST = 16

@@ -53,22 +53,6 @@ def result_from(data: Any) -> VerificationResult:
     except ConfigError:
         if not isinstance(data, Mapping) or not isinstance(data.get("metadata"), Mapping):
             raise
-    return structure(_translated(data), VerificationResult)
-
-
-def _without_copies(data: Any) -> Any:
-    """Without what the template repeats of the generation and of the checks; the data where they differ."""
-    found = [data.get(name) for name in ("template", "generation", "checks")] if isinstance(data, Mapping) else []
-    parts = [part for part in found if isinstance(part, Mapping)]
-    if len(parts) < 3:
-        return data
-    template, there = parts[0], {**parts[1], **parts[2]}
-    kept = {name: value for name, value in template.items() if name not in there}
-    same = all(there[name] == value for name, value in template.items() if name in there)
-    return {**data, "template": None if kept == NO_TEMPLATE else kept} if same else data
-
-
-def _translated(data: Mapping[str, Any]) -> dict[str, Any]:
     unread: dict[str, Any] = {}
     parts = {name: data[name] if isinstance(data.get(name), Mapping) else {} for name in (*all_parts(), "metadata")}
     template = parts["template"]
@@ -92,7 +76,19 @@ def _translated(data: Mapping[str, Any]) -> dict[str, Any]:
     made |= _known(VerificationResult, rest, "", unread)
     if unread:
         made["extensions"] = {**(made.get("extensions") or {}), UNREAD: unread}
-    return made
+    return structure(made, VerificationResult)
+
+
+def _without_copies(data: Any) -> Any:
+    """Without what the template repeats of the generation and of the checks; the data where they differ."""
+    found = [data.get(name) for name in ("template", "generation", "checks")] if isinstance(data, Mapping) else []
+    parts = [part for part in found if isinstance(part, Mapping)]
+    if len(parts) < 3:
+        return data
+    template, there = parts[0], {**parts[1], **parts[2]}
+    kept = {name: value for name, value in template.items() if name not in there}
+    same = all(there[name] == value for name, value in template.items() if name in there)
+    return {**data, "template": None if kept == NO_TEMPLATE else kept} if same else data
 
 
 def _generation(part: dict[str, Any], template: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
@@ -116,6 +112,10 @@ def _metadata(
     caveats = given["caveats"] if isinstance(given.get("caveats"), list) else []
     if odd := [caveat for caveat in caveats if not isinstance(caveat, str)]:
         unread["metadata.caveats"] = odd
+    retries = {
+        kind: count.get("used", 0) if isinstance(count, Mapping) else count
+        for kind, count in (given.get("retry_counts") or {}).items()
+    }
     made |= {
         "outcome": outcome,
         "outcome_detail": detail,
@@ -125,7 +125,7 @@ def _metadata(
         "parsing": _identity(given, "parsing", unread),
         "caveats": [caveat for caveat in caveats if isinstance(caveat, str) and caveat not in CAVEATS],
         "replicate": next((number for number in replicates if number is not None), 1),
-        "retry_counts": {kind: _times(count) for kind, count in (given.get("retry_counts") or {}).items()},
+        "retry_counts": {kind: used if isinstance(used, int) else 0 for kind, used in retries.items()},
         "question_text": given.get("question_text") or "",
         "template_id": given.get("template_id") or "no_template",
         "execution_time": given.get("execution_time") or 0.0,
@@ -134,7 +134,14 @@ def _metadata(
     for name in ("keywords", "warnings"):
         made[name] = given.get(name) or []
     if not made.get("result_id") and "question_id" in made:
-        made["result_id"] = _result_id(made)
+        identity = TaskIdentity(
+            question_id=str(made["question_id"]),
+            template_id=str(made["template_id"]),
+            answering=structure(made["answering"], ModelIdentity),
+            parsing=structure(made["parsing"], ModelIdentity),
+            replicate=made["replicate"],
+        )
+        made["result_id"] = identity.result_id(made.get("run_name"))
     return made
 
 
@@ -155,7 +162,15 @@ def _outcome(data: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) ->
         return given["outcome"], given.get("outcome_detail")
     failure = given.get("failure")
     if isinstance(failure, Mapping) and failure.get("group"):
-        return _of_failure(str(failure["group"]), str(failure.get("category") or ""))
+        group = str(failure["group"])
+        category = str(failure.get("category") or "")
+        if group == "content":
+            return "failed", None
+        if group == "autofail":
+            return "auto_failed", GUARD_OF.get(category, category or UNKNOWN)
+        if group == "abstained":
+            return ("insufficient" if category == "sufficiency" else "abstained"), None
+        return "error", KIND_OF.get(category, category or UNKNOWN)
     if given.get("error") or given.get("completed_without_errors") is False:
         return "error", UNKNOWN
     verdict = template.get("verify_result")
@@ -168,38 +183,12 @@ def _outcome(data: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) ->
     return ("scored", None) if data.get("rubric") else ("skipped", "no verdict is stored")
 
 
-def _of_failure(group: str, category: str) -> tuple[str, str | None]:
-    if group == "content":
-        return "failed", None
-    if group == "autofail":
-        return "auto_failed", GUARD_OF.get(category, category or UNKNOWN)
-    if group == "abstained":
-        return ("insufficient" if category == "sufficiency" else "abstained"), None
-    return "error", KIND_OF.get(category, category or UNKNOWN)
-
-
 def _mode(parts: Mapping[str, Mapping[str, Any]]) -> str:
     if not parts["rubric"]:
         return "template_only"
     template = parts["template"]
     judged = template.get("template_verification_performed") or template.get("verify_result") is not None
     return "template_and_rubric" if judged else "rubric_only"
-
-
-def _times(count: Any) -> int:
-    used = count.get("used", 0) if isinstance(count, Mapping) else count
-    return used if isinstance(used, int) else 0
-
-
-def _result_id(metadata: Mapping[str, Any]) -> str:
-    identity = TaskIdentity(
-        question_id=str(metadata["question_id"]),
-        template_id=str(metadata["template_id"]),
-        answering=structure(metadata["answering"], ModelIdentity),
-        parsing=structure(metadata["parsing"], ModelIdentity),
-        replicate=metadata["replicate"],
-    )
-    return identity.result_id(metadata.get("run_name"))
 
 
 def _of(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError
 
-from ..columns.table import Column, Row
+from ..columns.table import Column
 from ..columns.whole import RESULT
 from ..frames import arrow_schema, backend_package
 from ..records import portable_record, result_of
@@ -22,7 +22,7 @@ WHOLE = "result"
 """The column with the JSON of the result: the others say parts of it."""
 ROWS = 1_000
 CHARACTERS = 8 << 20
-"""What a row group holds at most: rows, or characters of JSON."""
+"""What a row group holds at most: rows, or characters of JSON; chosen, as it is in memory while it is written."""
 
 
 class ParquetFile:
@@ -70,14 +70,10 @@ def _groups(results: Iterable[VerificationResult], columns: Sequence[Column]) ->
     for index, result in enumerate(results):
         (source,) = RESULT.sources([result], index)
         text = portable_record(result)
-        rows.append((*_cells(source, columns), text))
+        rows.append((*(column.written(source) for column in columns), text))
         size += len(text)
         if len(rows) >= ROWS or size >= CHARACTERS:
             yield rows
             rows, size = [], 0
     if rows:
         yield rows
-
-
-def _cells(row: Row, columns: Sequence[Column]) -> Iterator[Any]:
-    return (column.written(row) for column in columns)

@@ -47,16 +47,8 @@ class DatabaseSink(ABC):
 
     async def open(self, run: RunInfo) -> None:
         self._run = run
-        await asyncio.to_thread(self._open, run)
 
-    async def write(self, result: VerificationResult) -> None:
-        await asyncio.to_thread(self._write, result)
-
-    async def close(self, summary: Mapping[str, Any]) -> None:
-        await asyncio.to_thread(self._close, summary)
-
-    def _open(self, run: RunInfo) -> None:
-        with self._one_at_a_time:
+        def begin() -> None:
             store = self.connect(run)
             try:
                 store.begin_run(run.run_name, run.benchmark, run.items)
@@ -65,12 +57,13 @@ class DatabaseSink(ABC):
                 raise
             self._store = store
 
-    def _write(self, result: VerificationResult) -> None:
-        with self._one_at_a_time:
-            self._do(lambda store: store.add([result]))
+        await self._in_thread(begin)
 
-    def _close(self, summary: Mapping[str, Any]) -> None:
-        with self._one_at_a_time:
+    async def write(self, result: VerificationResult) -> None:
+        await self._in_thread(lambda: self._do(lambda store: store.add([result])))
+
+    async def close(self, summary: Mapping[str, Any]) -> None:
+        def end() -> None:
             try:
                 name = self._run.run_name if self._run is not None else ""
                 self._do(lambda store: store.end_run(name, summary))
@@ -78,6 +71,15 @@ class DatabaseSink(ABC):
                 store, self._store = self._store, None
                 if store is not None:
                     store.close()
+
+        await self._in_thread(end)
+
+    async def _in_thread(self, task: Callable[[], None]) -> None:
+        def alone() -> None:
+            with self._one_at_a_time:
+                task()
+
+        await asyncio.to_thread(alone)
 
     def _do(self, task: Callable[[Store], None]) -> None:
         """Do it, again where the connection was lost: whatever is written twice is there once."""

@@ -61,7 +61,8 @@ class TableSink:
         self._run = run
         self._claim = _claimed(self._lines_path)
         try:
-            self._known = await asyncio.to_thread(self._in_the_file)
+            if self._path.exists():
+                self._known = await asyncio.to_thread(lambda: {row[0]: hash(row) for row in self._rows(self._path)})
             self._lines = JsonLines(str(self._lines_path))
             await self._lines.open(run)
         except BaseException:
@@ -91,24 +92,21 @@ class TableSink:
         lines, self._lines = self._lines, None
         try:
             await lines.close(summary)
-            await asyncio.to_thread(self._finish, frozenset(lines.ids) & self._known.keys())
+            file = _Writer(self._added(self._path, frozenset(lines.ids) & self._known.keys()))
+            about = {"run_name": self._run.run_name} if self._run is not None else {}
+
+            def finish() -> None:
+                export_results(stored_results(self._lines_path), self._path, file, about)
+                os.unlink(self._lines_path)
+
+            await asyncio.to_thread(finish)
         finally:
             self._release()
-
-    def _in_the_file(self) -> dict[str, int]:
-        return {identity[0]: hash(identity) for identity in self._rows(self._path)} if self._path.exists() else {}
 
     def _release(self) -> None:
         if self._claim is not None:
             self._claim.close()
             self._claim = None
-
-    def _finish(self, again: Again) -> None:
-        new = stored_results(self._lines_path)
-        file = _Writer(self._added(self._path, again))
-        about = {"run_name": self._run.run_name} if self._run is not None else {}
-        export_results(new, self._path, file, about)
-        os.unlink(self._lines_path)
 
 
 def _claimed(path: Path) -> IO[bytes]:

@@ -17,7 +17,7 @@ from karenina_core import VerificationResult
 from ..columns.cells import CellType
 from ..columns.judgment import JUDGMENT, RUBRIC_JUDGMENT
 from ..columns.rubric import RUBRIC
-from ..columns.table import Column, Row, Table
+from ..columns.table import Column, Table
 from ..columns.template import REGEX, TEMPLATE, USAGE
 from ..columns.whole import RESULT
 
@@ -81,18 +81,9 @@ class Derived:
                 yield identifier, position, *(column.written(row) for column in self.columns)
 
 
-def _own(table: Table, *more: Column) -> tuple[Column, ...]:
+def _own(table: Table) -> tuple[Column, ...]:
     """What rows of a table say that is not the same for all rows of an item."""
-    return (*(column for column in table.columns if not column.per_result), *more)
-
-
-def _details(row: Row) -> dict[str, Any] | None:
-    return dict(row.item.trait.details) or None
-
-
-def _extensions(result: VerificationResult) -> Iterator[tuple[str, str, Any]]:
-    for plugin, values in result.added.items():
-        yield from ((plugin, key, value) for key, value in values.items())
+    return tuple(column for column in table.columns if not column.per_result)
 
 
 EXTENSIONS = Table(
@@ -102,20 +93,22 @@ EXTENSIONS = Table(
         Column("name", "text", lambda row: row.item[1], per_result=False),
         Column("value", "value", lambda row: row.item[2], "Added by a stage of another package.", per_result=False),
     ),
-    _extensions,
+    lambda result: [(plugin, key, value) for plugin, values in result.added.items() for key, value in values.items()],
 )
 SKIPPED = ("result_index", "result_id")
 """Columns of items that a database has no use for, or has anyway."""
+DETAILS = Column(
+    "details",
+    "json",
+    lambda row: dict(row.item.trait.details) or None,
+    "What the evaluator says beside the score.",
+    False,
+)
 DERIVED: tuple[Derived, ...] = (
     Derived("results", None, RESULT, tuple(column for column in RESULT.columns if column.name not in SKIPPED)),
     Derived("result_fields", "template_fields", TEMPLATE, _own(TEMPLATE), "field_name"),
     Derived("result_patterns", "template_patterns", REGEX, _own(REGEX)),
-    Derived(
-        "result_traits",
-        "rubric_traits",
-        RUBRIC,
-        _own(RUBRIC, Column("details", "json", _details, "What the evaluator says beside the score.", False)),
-    ),
+    Derived("result_traits", "rubric_traits", RUBRIC, (*_own(RUBRIC), DETAILS)),
     Derived("result_usage", "model_usage", USAGE, _own(USAGE)),
     Derived("result_field_evidence", "field_evidence", JUDGMENT, _own(JUDGMENT)),
     Derived("result_trait_evidence", "trait_evidence", RUBRIC_JUDGMENT, _own(RUBRIC_JUDGMENT), "trait_name"),
@@ -160,23 +153,19 @@ def derived_tables(dialect: Dialect) -> Iterator[str]:
         yield f"CREATE INDEX results_{name} ON results {dialect.any_length} ({name})"
     for table in DERIVED:
         if table.view:
-            yield _view(table)
+            own = [column.name for column in table.columns]
+            item = ", ".join(f"results.{name}" for name in OF_THE_ITEM if name not in own)
+            named = ", ".join(f"{table.name}.{_name(name)}" for name in own)
+            yield (
+                f"CREATE VIEW {table.view} AS SELECT {table.name}.result_id, {item}, {table.name}.position, {named} "
+                f"FROM {table.name} JOIN results ON results.result_id = {table.name}.result_id"
+            )
 
 
 def dropped_tables() -> Iterator[str]:
     """Removes what follows from the results."""
     yield from (f"DROP VIEW IF EXISTS {view}" for view in VIEWS)
     yield from (f"DROP TABLE IF EXISTS {table.name}" for table in DERIVED)
-
-
-def _view(table: Derived) -> str:
-    own = [column.name for column in table.columns]
-    item = ", ".join(f"results.{name}" for name in OF_THE_ITEM if name not in own)
-    named = ", ".join(f"{table.name}.{_name(name)}" for name in own)
-    return (
-        f"CREATE VIEW {table.view} AS SELECT {table.name}.result_id, {item}, {table.name}.position, {named} "
-        f"FROM {table.name} JOIN results ON results.result_id = {table.name}.result_id"
-    )
 
 
 def inserted(dialect: Dialect, table: Derived) -> str:

@@ -20,8 +20,9 @@ from .store import Store, stored
 __all__ = ["Sqlite", "read_file", "write_file"]
 
 BATCH = 500
+"""Results of one transaction; chosen."""
 SECONDS = 30.0
-"""How long another process that writes to the same file is waited for."""
+"""How long another process that writes to the same file is waited for; chosen."""
 
 
 class Sqlite(DatabaseSink):

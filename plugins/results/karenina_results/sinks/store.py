@@ -69,7 +69,13 @@ class Store:
             found = cursor.execute("SELECT version, layout FROM schema_version").fetchone()
             check_version(found[0] if found else SCHEMA_VERSION)
             if found is None or found[1] != layout():
-                self._remake(cursor)
+                for statement in (*dropped_tables(), *derived_tables(self._dialect)):
+                    cursor.execute(statement)
+                for texts in _pages(self.connection, self._dialect):
+                    self._insert(cursor, [result_of(text) for text in texts])
+                cursor.execute("DELETE FROM schema_version")
+                added = self._sql("INSERT INTO schema_version (version, layout) VALUES (?, ?)")
+                cursor.execute(added, (SCHEMA_VERSION, layout()))
 
     def begin_run(self, run_name: str, benchmark: str, items: int) -> None:
         """Note the run. One that is there stays as it is: it is continued, or its results are refused."""
@@ -115,7 +121,11 @@ class Store:
                 if not self._replaces:
                     check_same(stored, before)
                 elif stored != before:
-                    self._take_out(cursor, identifier, text)
+                    cursor.execute(
+                        self._sql("UPDATE stored_results SET result = ? WHERE result_id = ?"), (text, identifier)
+                    )
+                    for table in DERIVED:
+                        cursor.execute(self._sql(f"DELETE FROM {table.name} WHERE result_id = ?"), (identifier,))
                     rows = [row for row in rows if row.metadata.result_id != stored.metadata.result_id]
                     rows.append(stored)
             self._insert(cursor, rows)
@@ -123,34 +133,15 @@ class Store:
     def close(self) -> None:
         self.connection.close()
 
-    def _remake(self, cursor: Any) -> None:
-        for statement in (*dropped_tables(), *derived_tables(self._dialect)):
-            cursor.execute(statement)
-        for texts in _pages(self.connection, self._dialect):
-            self._insert(cursor, [result_of(text) for text in texts])
-        cursor.execute("DELETE FROM schema_version")
-        cursor.execute(
-            self._sql("INSERT INTO schema_version (version, layout) VALUES (?, ?)"), (SCHEMA_VERSION, layout())
-        )
-
-    def _take_out(self, cursor: Any, identifier: str, text: str) -> None:
-        """Put a result in the place of another one, whose rows go."""
-        cursor.execute(self._sql("UPDATE stored_results SET result = ? WHERE result_id = ?"), (text, identifier))
-        for table in DERIVED:
-            cursor.execute(self._sql(f"DELETE FROM {table.name} WHERE result_id = ?"), (identifier,))
-
     def _insert(self, cursor: Any, results: Sequence[VerificationResult]) -> None:
         found = [rows_of(result) for result in results]
         for table in DERIVED:
-            if rows := [tuple(map(self._cell, row)) for tables in found for row in tables[table.name]]:
+            if rows := [tuple(map(_storable, row)) for tables in found for row in tables[table.name]]:
                 cursor.executemany(inserted(self._dialect, table), rows)
-
-    def _cell(self, value: Any) -> Any:
-        return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
     def _text(self, text: str) -> str:
         plain: str = self._redact(text).encode("utf-8", "replace").decode("utf-8")
-        return plain.replace("\0", "\ufffd")
+        return str(_storable(plain))
 
     def _sql(self, statement: str) -> str:
         return statement.replace("?", self._dialect.mark)
@@ -215,6 +206,11 @@ def _pages(connection: Connection, dialect: Dialect) -> Iterator[list[str]]:
             return
         position, identifier = rows[-1][:2]
         yield [row[2] for row in rows]
+
+
+def _storable(value: Any) -> Any:
+    """PostgreSQL stores no NUL in a text."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
 def _now() -> str:

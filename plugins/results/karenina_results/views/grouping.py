@@ -115,14 +115,9 @@ class Grouping:
     def keys(self, row: Row) -> list[Hashable]:
         """The groups of a row: one, or one for each of its keywords. Values of any type are compared as JSON: True is
         not 1."""
-        cells = product(*(_cells(column, row) for column in self.columns))
+        keywords = tuple(dict.fromkeys(row.result.metadata.keywords)) or (None,)
+        cells = product(*(keywords if column.name == KEYWORDS else [column.written(row)] for column in self.columns))
         return [cell[0] if self.alone else cell for cell in cells]
-
-
-def _cells(column: Column, row: Row) -> Sequence[Hashable]:
-    if column.name != KEYWORDS:
-        return [column.written(row)]
-    return tuple(dict.fromkeys(row.result.metadata.keywords)) or (None,)
 
 
 def grouping(table: Table, results: Iterable[VerificationResult], by: By, *, per_result: bool = False) -> Grouping:

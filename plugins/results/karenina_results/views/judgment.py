@@ -11,7 +11,7 @@ from karenina_vocabulary.evaluation_parts import DeepJudgmentPart
 from karenina_core import VerificationResult
 
 from ..columns.judgment import JUDGMENT, attributes, excerpts_of, quoted
-from .grouping import Aggregated, By, Scores
+from .grouping import Aggregated, By
 from .view import View
 
 __all__ = ["JudgmentResults"]
@@ -82,30 +82,17 @@ class JudgmentResults(View):
 
         Items that did not come so far are errors of their fields, and of all fields where they have none.
         """
-        aggregate = self.aggregator(strategy)
         known = dict.fromkeys(name for result in self.results for name in attributes(result))
-        found: dict[Hashable, dict[str, Aggregated]] = {}
-        for key, results in self._groups(by).items():
-            scores: dict[str, Scores] = {}
-            for result in results:
-                for name, count, state in _counts(result, known):
-                    scores.setdefault(name, Scores()).take(count, state)
-            if scores:
-                found[key] = {name: group.aggregated(aggregate) for name, group in scores.items()}
-        return found
+        return self._by_name(strategy, by, lambda result: _counts(result, known))
 
     def aggregate_risk_distribution(self, by: By = "question_id") -> dict[Hashable, dict[str | None, int]]:
         """`{group: {risk: fields}}`; None counts the fields that were not assessed."""
-        found: dict[Hashable, dict[str | None, int]] = {}
-        for key, results in self._groups(by).items():
-            counts = Counter(risk for result in results for risk in _risks(result))
-            if counts:
-                found[key] = dict(counts)
-        return found
+        return self._counted(by, _risks)
 
     def aggregate_model_calls(self, strategy: str = "mean", by: By = "question_id") -> dict[Hashable, Aggregated]:
         """What the calls of the judge come to, among the items that were to be judged deeply."""
-        return self._aggregated(strategy, by, _calls)
+        read = _part(lambda part: [(part.deep_judgment_model_calls, "ok")])
+        return self._aggregated(strategy, by, lambda result: read(result) or ())
 
     def get_judgment_summary(self) -> dict[str, Any]:
         """Counts over all results: items, those that were to be judged deeply and that were, fields with and without
@@ -153,8 +140,3 @@ def _risks(result: VerificationResult) -> Iterator[str | None]:
     part = result.deep_judgment
     known: Mapping[str, str] = (part.hallucination_risk_assessment if part is not None else None) or {}
     yield from (known.get(name) for name in attributes(result))
-
-
-def _calls(result: VerificationResult) -> Iterator[tuple[Any, str]]:
-    if result.deep_judgment is not None:
-        yield result.deep_judgment.deep_judgment_model_calls, "ok"

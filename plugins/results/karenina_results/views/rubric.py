@@ -14,7 +14,7 @@ from karenina_core import VerificationResult
 from karenina_core.errors import did_you_mean
 
 from ..columns.rubric import RUBRIC, RUBRIC_WITH_EVIDENCE, TraitRow, trait_rows, trait_type
-from ..columns.table import Row, Table
+from ..columns.table import Row
 from ..frames import frame
 from .grouping import Aggregated, Aggregator, By, Scores, grouping, in_order
 from .view import View
@@ -58,13 +58,10 @@ class RubricResults(View):
         Raises ValueError for a type that there is not or an unknown backend, PluginError where its package is missing.
         """
         table = RUBRIC_WITH_EVIDENCE if self.include_deep_judgment else RUBRIC
-        return frame(self._only(table, trait_type), self.results, backend)
-
-    def _only(self, table: Table, wanted: str) -> Table:
-        if wanted == "all":
-            return table
-        of_type = self._of_type(wanted)
-        return evolve(table, items=lambda result: [row for row in trait_rows(result) if of_type(row.trait)])
+        if trait_type != "all":
+            of_type = self._of_type(trait_type)
+            table = evolve(table, items=lambda result: [row for row in trait_rows(result) if of_type(row.trait)])
+        return frame(table, self.results, backend)
 
     def _of_type(self, wanted: str) -> Callable[[TraitOutcome], bool]:
         """Whether a trait is of a type. Raises ValueError for a type that no package and no trait has."""
@@ -79,7 +76,7 @@ class RubricResults(View):
 
     def _traits(self) -> Iterator[tuple[VerificationResult, TraitOutcome]]:
         for result in self.results:
-            for trait in read_traits(result.rubric) if result.rubric is not None else ():
+            for trait in read_traits(result.rubric):
                 yield result, trait
 
     # Getters
@@ -175,12 +172,18 @@ class RubricResults(View):
     ) -> ByTrait:
         """One metric of metric traits, or one of the counts `tp`, `fp`, `fn` and `tn`; only traits that have it."""
         having = {t.name for _, t in self._traits() if metric_name in {**t.counts, **t.metrics}}
-        return self._by_trait(
-            strategy,
-            by,
-            lambda row: row.trait.name in having and _is_metric(row.trait),
-            lambda result: _one_metric(result, metric_name),
-        )
+
+        def is_wanted(row: TraitRow) -> bool:
+            trait = row.trait
+            is_metric = "metric" in (trait.kind, trait.type) or trait.state == "skipped"
+            return trait.name in having and is_metric
+
+        def rows(result: VerificationResult) -> Iterator[TraitRow]:
+            for trait in read_traits(result.rubric):
+                values = trait.counts if metric_name in COUNTS else trait.metrics
+                yield TraitRow(trait, trait.name, values.get(metric_name), metric_name)
+
+        return self._by_trait(strategy, by, is_wanted, rows)
 
     def _by_trait(
         self,
@@ -215,7 +218,7 @@ class RubricResults(View):
         origins: dict[str | None, dict[str, None]] = {}
         scored: set[int] = set()
         for index, result in enumerate(self.results):
-            for trait in read_traits(result.rubric) if result.rubric is not None else ():
+            for trait in read_traits(result.rubric):
                 types.setdefault(trait_type(trait), {})[trait.name] = None
                 origins.setdefault(trait.provenance, {})[trait.name] = None
                 if trait.state == "ok":
@@ -252,14 +255,3 @@ class _Traits:
                 scores.errors += failed.errors
                 scores.skipped += failed.skipped
         return {name: scores.aggregated(aggregate, self.unreached) for name, scores in self.scores.items()}
-
-
-def _is_metric(trait: TraitOutcome) -> bool:
-    return trait.kind == "metric" or trait.type == "metric" or trait.state == "skipped"
-
-
-def _one_metric(result: VerificationResult, name: str) -> Iterator[TraitRow]:
-    """A row a trait, with one of its metrics or counts as the score."""
-    for trait in read_traits(result.rubric) if result.rubric is not None else ():
-        values = trait.counts if name in COUNTS else trait.metrics
-        yield TraitRow(trait, trait.name, values.get(name), name)

@@ -11,7 +11,7 @@ from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
 from karenina_core import VerificationResult
 
 from ..columns.judgment import RUBRIC_JUDGMENT, excerpts_of, judged_traits, quoted
-from .grouping import Aggregated, By, Scores
+from .grouping import Aggregated, By
 from .view import View
 
 __all__ = ["RubricJudgmentResults"]
@@ -86,25 +86,14 @@ class RubricJudgmentResults(View):
 
     def aggregate_risk_distribution(self, by: By = "question_id") -> dict[Hashable, dict[str | None, int]]:
         """`{group: {risk: traits}}`; None counts the traits that were not assessed."""
-        found: dict[Hashable, dict[str | None, int]] = {}
-        for key, results in self._groups(by).items():
-            counts = Counter(risk for result in results for risk in _risks(result))
-            if counts:
-                found[key] = dict(counts)
-        return found
+        return self._counted(by, _risks)
 
     def _by_trait(self, strategy: str, by: By, counted: Counted) -> dict[Hashable, dict[str, Aggregated]]:
-        aggregate = self.aggregator(strategy)
-        found: dict[Hashable, dict[str, Aggregated]] = {}
-        for key, results in self._groups(by).items():
-            scores: dict[str, Scores] = {}
-            for result in results:
-                part = result.deep_judgment_rubric
-                for name in judged_traits(result) if part is not None else ():
-                    scores.setdefault(name, Scores()).take(*counted(part, name))  # type: ignore[arg-type]
-            if scores:
-                found[key] = {name: group.aggregated(aggregate) for name, group in scores.items()}
-        return found
+        def scores(result: VerificationResult) -> Iterator[tuple[str, Any, str]]:
+            if (part := result.deep_judgment_rubric) is not None:
+                yield from ((name, *counted(part, name)) for name in judged_traits(result))
+
+        return self._by_name(strategy, by, scores)
 
     def get_rubric_judgment_summary(self) -> dict[str, Any]:
         """Counts over all results: items, those with traits that were to be judged deeply, these traits, those with

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Self
 
@@ -11,9 +11,10 @@ from karenina_runs.summaries.rates import DECIDED, is_due, rates_of
 
 from karenina_core import VerificationResult
 
+from ..columns.table import Row, at
 from ..columns.template import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
 from ..frames import frame
-from .grouping import ALIASES, Aggregated, By
+from .grouping import ALIASES, Aggregated, By, grouped
 from .view import View
 
 __all__ = ["TemplateResults"]
@@ -122,7 +123,7 @@ class TemplateResults(View):
         """
         columns = [ALIASES.get(name, name) for name in ([by] if isinstance(by, str) else by)]
         found: dict[Hashable, dict[str, Any]] = {}
-        for key, results in self._groups(by).items():
+        for key, results in grouped(self.table, self.results, by).items():
             values = key if isinstance(key, tuple) else (key,)
             absent = self._absent(dict(zip(columns, values, strict=True)), results)
             outcomes = Counter[str](result.metadata.outcome for result in results)
@@ -148,15 +149,17 @@ class TemplateResults(View):
 
     def aggregate_embedding_scores(self, strategy: str = "mean", by: By = "question_id") -> dict[Hashable, Aggregated]:
         """What the similarities of each group come to. Errors are checks that gave none."""
-        return self._aggregated(strategy, by, _similarity)
+        checked = _checked("template", "embedding_check_performed", "embedding_similarity_score")
+        return self._aggregated(strategy, by, checked)
 
     def aggregate_regex_success_rate(self, by: By = "question_id") -> dict[Hashable, Aggregated]:
         """The share of the answers whose patterns passed, among those that patterns were run over."""
-        return self._aggregated("mean", by, _patterns)
+        checked = _checked("template", "regex_validations_performed", "regex_overall_success")
+        return self._aggregated("mean", by, checked)
 
     def aggregate_abstention_rate(self, by: By = "question_id") -> dict[Hashable, Aggregated]:
         """The share of refusals among the answers that were checked for one. Errors are checks that gave nothing."""
-        return self._aggregated("mean", by, _abstention)
+        return self._aggregated("mean", by, _checked("checks", "abstention_check_performed", "abstention_detected"))
 
     def get_template_summary(self) -> dict[str, Any]:
         """Counts and rates of all results. `num_failed` counts verdicts that are not passed, `num_errors` what has
@@ -183,21 +186,12 @@ def _is_failed(result: VerificationResult) -> bool:
     return is_due(result.metadata) and outcome in DECIDED and outcome != "passed"
 
 
-def _similarity(result: VerificationResult) -> Iterator[tuple[Any, str]]:
-    template = result.template
-    if template is not None and template.embedding_check_performed:
-        score = template.embedding_similarity_score
-        yield score, "error" if score is None else "ok"
+def _checked(part: str, performed: str, found: str) -> Callable[[VerificationResult], Iterator[tuple[Any, str]]]:
+    """What a check found, of the results in which it was performed; a check that found nothing is an error."""
 
+    def read(result: VerificationResult) -> Iterator[tuple[Any, str]]:
+        if at(f"{part}.{performed}")(Row(result)):
+            value = at(f"{part}.{found}")(Row(result))
+            yield value, "error" if value is None else "ok"
 
-def _patterns(result: VerificationResult) -> Iterator[tuple[Any, str]]:
-    template = result.template
-    if template is not None and template.regex_validations_performed:
-        passed = template.regex_overall_success
-        yield passed, "error" if passed is None else "ok"
-
-
-def _abstention(result: VerificationResult) -> Iterator[tuple[Any, str]]:
-    if result.checks.abstention_check_performed:
-        refused = result.checks.abstention_detected
-        yield refused, "error" if refused is None else "ok"
+    return read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
@@ -87,22 +88,42 @@ class View(Sequence[VerificationResult]):
 
     # Groups
 
-    def _groups(self, by: By) -> dict[Hashable, list[VerificationResult]]:
-        return grouped(self.table, self.results, by)
-
     def _aggregated(
         self, strategy: str, by: By, scores: Callable[[VerificationResult], Iterable[tuple[Any, str]]]
     ) -> dict[Hashable, Aggregated]:
         """What `(score, state)` of the results of each group come to."""
         aggregate = self.aggregator(strategy)
         found: dict[Hashable, Aggregated] = {}
-        for key, results in self._groups(by).items():
+        for key, results in grouped(self.table, self.results, by).items():
             group = Scores()
             for result in results:
                 for score, state in scores(result):
                     group.take(score, state)
             found[key] = group.aggregated(aggregate)
         return found
+
+    def _by_name(
+        self, strategy: str, by: By, scores: Callable[[VerificationResult], Iterable[tuple[str, Any, str]]]
+    ) -> dict[Hashable, dict[str, Aggregated]]:
+        """What `(name, score, state)` of the results of each group come to, by name."""
+        aggregate = self.aggregator(strategy)
+        found: dict[Hashable, dict[str, Aggregated]] = {}
+        for key, results in grouped(self.table, self.results, by).items():
+            named: dict[str, Scores] = {}
+            for result in results:
+                for name, score, state in scores(result):
+                    named.setdefault(name, Scores()).take(score, state)
+            if named:
+                found[key] = {name: group.aggregated(aggregate) for name, group in named.items()}
+        return found
+
+    def _counted(
+        self, by: By, read: Callable[[VerificationResult], Iterable[str | None]]
+    ) -> dict[Hashable, dict[str | None, int]]:
+        """How often the results of each group say what is read; groups without anything are left out."""
+        groups = grouped(self.table, self.results, by).items()
+        counts = {key: Counter(value for result in results for value in read(result)) for key, results in groups}
+        return {key: dict(found) for key, found in counts.items() if found}
 
     def _by_id(self, read: Callable[[VerificationResult], Any]) -> dict[str, Any]:
         """`{result id: what is read}` of the results that have it."""
