@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from karenina_runs.execute.control import RunControl
-from karenina_runs.folder.status import line_to_cancel, line_to_go_on, standing
+from karenina_runs.folder.status import cancel_command, resume_command, standing
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
@@ -49,8 +49,8 @@ def _kept(directory: Path) -> str:
         return ""
     lines = [f", kept in {directory}", *(f"left at the provider: {batch_text(batch)}" for batch in found.batches)]
     if found.batches:
-        lines.append(f"To have them cancelled, type: {line_to_cancel(directory)}")
-    return "\n".join([*lines, f"To continue, type: {line_to_go_on(found, directory)}"])
+        lines.append(f"To have them cancelled, type: {cancel_command(directory)}")
+    return "\n".join([*lines, f"To continue, type: {resume_command(found, directory)}"])
 
 
 def batch_text(batch: Mapping[str, Any]) -> str:

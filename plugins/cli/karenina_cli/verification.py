@@ -12,7 +12,7 @@ from karenina_runs.execute.run_writer import PASSING
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory
 from karenina_runs.folder.reuse import followed
-from karenina_runs.folder.status import line_to_go_on, line_to_score_again, standing
+from karenina_runs.folder.status import rescore_command, resume_command, standing
 from karenina_runs.plan.items import Prepared
 from karenina_runs.plan.prepare import prepare
 from karenina_runs.results.exports import Format, export_results, ready_format
@@ -73,7 +73,7 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
     unrepaired = 0
     if missing or repaired:  # a budget was used up, or a model is asked no more
         found = standing(directory)
-        unrepaired, line = found.unrepaired, line_to_go_on(found, directory)
+        unrepaired, line = found.unrepaired, resume_command(found, directory)
         if missing:
             note(f"{missing} of {items} items have no result; to continue, type: {line}")
         if unrepaired:
@@ -91,7 +91,7 @@ def _note_missing_scores(directory: Path) -> None:
         return
     rows = planned_repair(directory, RepairSelection(unscored=True)).rows
     if count := sum(row.outcome != "error" or row.detail not in PASSING for row in rows):
-        line = line_to_score_again(found, directory)
+        line = rescore_command(found, directory)
         note(f"{plural(count, 'result')} without the score of a trait; to have the judges asked again, type: {line}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from karenina_runs.summaries.messages import said as read_messages
+from karenina_runs.summaries.messages import shown_messages as read_messages
 
 from .texts import cut
 

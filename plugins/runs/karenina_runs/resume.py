@@ -21,12 +21,12 @@ from .config.config_file import Flags, RunConfig
 from .config.saved_config import rebuilt
 from .execute.continuation import Continuation, begun, resumed, settings_of
 from .execute.control import RunControl
-from .execute.run_writer import PASSING, stands, write_missing_results
+from .execute.run_writer import PASSING, is_final, write_missing_results
 from .execute.runner import Destination, execute
 from .folder.directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest, secrets_of_run
 from .folder.fingerprint import Changed, differences
 from .folder.reuse import followed, reused_by, without
-from .folder.status import line_to_fork, standing
+from .folder.status import fork_command, standing
 from .journal.reader import JournalReader, journal_of
 from .plan.items import Prepared
 from .plan.prepare import prepare
@@ -109,7 +109,7 @@ class Wanted:
     """None: those of the beginning."""
     reuses: bool = True
     """Whether the replies of other runs are taken that the run was given."""
-    asked_anew: frozenset[tuple[str, str, int]] = frozenset()
+    asked_again: frozenset[tuple[str, str, int]] = frozenset()
     """Answers that are asked for although the run was given them; see `ReplayStore`."""
 
 
@@ -203,7 +203,7 @@ def _prepared(manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted, fold
     """The run as it is now: the questions that were there, by another name where it is another run."""
     root, answers = manifest.get("workspace_root"), answers_of_run(folder, manifest)
     if answers is not None:
-        answers.asked_anew |= wanted.asked_anew
+        answers.asked_again |= wanted.asked_again
     benchmark = wanted.benchmark or benchmark_of(manifest, made.app, folder, file=wanted.source)
     known = {question.id for question in benchmark.questions}
     listed = [*manifest["questions"], *(row["question_id"] for row in manifest["left_out"])]
@@ -258,7 +258,7 @@ def _reused(manifest: Mapping[str, Any], folder: Path, progress: _Progress) -> t
     extended = manifest.get("extends") or {}
     needed = [path for path in gone if str(path) != extended.get("run_dir")]
     if needed and progress.made < manifest["items"]:
-        anew = line_to_fork(standing(folder), folder)
+        anew = fork_command(standing(folder), folder)
         raise ConfigError(
             f"the run reuses replies of {', '.join(map(str, needed))}, which cannot be found; put it back, or begin a "
             f"new run that does without it and asks what neither this run nor another one that is there has: {anew}"
@@ -287,7 +287,7 @@ def _progress(folder: Path, again: frozenset[str], there: Sequence[Continuation]
         for end in reader.ends():
             if end.task in replaced:
                 continue
-            if stands(end, again):
+            if is_final(end, again):
                 done += 1
                 errors += end.outcome == "error"
             else:

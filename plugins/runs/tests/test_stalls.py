@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_runs.execute.loop_watchdog import LONGEST_TURN, LOUD, MOST_TOLD, Lags, stalls_told
+from karenina_runs.execute.loop_watchdog import LONGEST_TURN, LOUD, MOST_TOLD, Lags, stalls_logged
 from karenina_runs.execute.runner import Destination
 
 from karenina_core.testing import ScriptedCall, ScriptedLLM
@@ -40,7 +40,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 
 def test_a_long_turn_is_told_with_its_place(lines: Callable[[], list[str]]) -> None:
     async def main() -> int:
-        with stalls_told() as stalls:
+        with stalls_logged() as stalls:
             await asyncio.sleep(0.1)
             hold_up(6 * LONGEST_TURN)
             await asyncio.sleep(0.3)
@@ -55,7 +55,7 @@ def test_only_long_ones_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
 
     async def main() -> None:
         for factor in (2.0 * LONGEST_TURN, 2.0 * LOUD):
-            with stalls_told():
+            with stalls_logged():
                 hold_up(factor)
 
     asyncio.run(main())
@@ -66,7 +66,7 @@ def test_only_long_ones_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_turn_that_does_not_end_is_told_when_nobody_looks_any_more(lines: Callable[[], list[str]]) -> None:
     async def main() -> None:
-        with stalls_told():
+        with stalls_logged():
             hold_up(6 * LONGEST_TURN)
 
     asyncio.run(main())
@@ -78,7 +78,7 @@ def test_a_turn_that_lasts_is_a_warning_before_it_ends(caplog: pytest.LogCapture
     seen: list[int] = []
 
     async def main() -> None:
-        with stalls_told(lambda: "Lookup", lasting=4 * LONGEST_TURN):
+        with stalls_logged(lambda: "Lookup", lasting=4 * LONGEST_TURN):
             for _ in range(100):
                 hold_up(LONGEST_TURN)
                 seen.append(len(caplog.records))
@@ -104,7 +104,7 @@ def test_many_stalls_do_not_fill_the_log(lines: Callable[[], list[str]]) -> None
 
 def test_waiting_is_no_stall_and_nothing_stays_behind() -> None:
     async def main() -> Lags:
-        with stalls_told() as stalls:
+        with stalls_logged() as stalls:
             await asyncio.sleep(0.5)
         return stalls.lags
 

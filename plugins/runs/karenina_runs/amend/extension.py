@@ -20,7 +20,7 @@ from ..execute.control import RunControl
 from ..execute.runner import Destination, execute
 from ..folder.directory import answers_of_run, read_manifest
 from ..folder.reuse import followed
-from ..folder.status import line_to_go_on, standing
+from ..folder.status import resume_command, standing
 from ..journal.reader import journal_of
 from ..plan.items import Prepared
 from ..plan.prepare import prepare
@@ -119,7 +119,7 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
 def _check_finished(folder: Path, manifest: Mapping[str, Any]) -> None:
     if manifest.get("status") != "completed" or not journal_of(folder).is_file():
         found = standing(folder)
-        what = f"the run in {folder} is not finished ({found.state}); finish it first: {line_to_go_on(found, folder)}"
+        what = f"the run in {folder} is not finished ({found.state}); finish it first: {resume_command(found, folder)}"
         raise ConfigError(what)
 
 

@@ -13,7 +13,7 @@ from karenina_vocabulary.rubric_part import read_traits
 from karenina_core.errors import ConfigError, Problem, plural
 from karenina_core.values.rubric import Rubric
 
-from ..execute.run_writer import PASSING, read_back, stands
+from ..execute.run_writer import PASSING, is_final, read_back
 from ..journal.reader import Done, JournalReader
 from ..plan.items import Item, Prepared
 from .extension_checks import Prior
@@ -74,7 +74,7 @@ class _Scan:
 
     def _count(self, item: Item, end: Done) -> None:
         self.found.rows += 1
-        if not stands(end, PASSING):
+        if not is_final(end, PASSING):
             self.found.again += 1
         elif self._is_scored(item.question.id, end):
             self.found.scored += 1
@@ -83,7 +83,7 @@ class _Scan:
 
     def _has_answer(self, end: Done) -> bool:
         """Whether there is an answer, or will be one."""
-        if end.outcome != "error" or not stands(end, PASSING):
+        if end.outcome != "error" or not is_final(end, PASSING):
             return True
         stored = self.reader.result(end.task)
         return stored is not None and read_back(stored).generation.has_answer

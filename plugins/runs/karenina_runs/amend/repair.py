@@ -58,7 +58,7 @@ def begun_repair(
     where an answer that is to be judged again is not there.
     """
     anew = frozenset(row.answer for row in plan.rows) if plan.mode == "live" else frozenset()
-    found = resumption(folder, configured, evolve(wanted or Wanted(), reuses=False, asked_anew=anew))
+    found = resumption(folder, configured, evolve(wanted or Wanted(), reuses=False, asked_again=anew))
     _check_answers(found.prepared, plan)
     write_missing_results(folder)  # what is kept beside the run is what there is
     with RunLock(folder):

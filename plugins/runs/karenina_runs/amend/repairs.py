@@ -26,10 +26,10 @@ from karenina_core.pipeline.item import CachedAnswer
 
 from ..answers.answers import answer_of
 from ..execute.continuation import CONTINUATIONS, Continuation, Progress
-from ..execute.run_writer import PASSING, Keeper, read_back, stands
+from ..execute.run_writer import PASSING, Keeper, is_final, read_back
 from ..files.atomic_files import write_atomically, write_json
 from ..files.run_lock import LOCK, RunLock
-from ..folder.directory import ANSWERS, ASKED_ANEW, MANIFEST, RESULTS, read_manifest
+from ..folder.directory import ANSWERS, ASKED_AGAIN, MANIFEST, RESULTS, read_manifest
 from ..folder.fingerprint import digest_of
 from ..journal.connection import opened
 from ..journal.journal import Journal
@@ -112,7 +112,7 @@ class Repair(Continuation):
     def remaining(self, reader: JournalReader) -> set[str]:
         """The results that are still those of before, or have met with errors that may be gone when they are tried
         again. Raises RunDirectoryError."""
-        done = {end.task for end in reader.ends(self.results_before) if stands(end, PASSING)}
+        done = {end.task for end in reader.ends(self.results_before) if is_final(end, PASSING)}
         return {task for task in self.tasks if task not in done}
 
     def progress(self, remaining: int) -> Progress:
@@ -200,16 +200,16 @@ def begin_repair(
             "again"
         ) from error
     begun = {"repair": named(repair), "status": "running"}
-    tell(folder, lambda manifest: {**begun, **continued(manifest, True), **_asked_anew(folder, manifest, repair)})
+    tell(folder, lambda manifest: {**begun, **continued(manifest, True), **_asked_again(folder, manifest, repair)})
     return repair
 
 
-def _asked_anew(folder: Path, manifest: Mapping[str, Any], repair: Repair) -> dict[str, Any]:
+def _asked_again(folder: Path, manifest: Mapping[str, Any], repair: Repair) -> dict[str, Any]:
     """From now on no answer that the run was given stands for one that it asks for itself."""
     if repair.mode != "live" or not (folder / ANSWERS).is_file():
         return {}
-    before = (tuple(row) for row in manifest.get(ASKED_ANEW, ()))
-    return {ASKED_ANEW: sorted({*before, *(row.answer for row in repair.rows)})}
+    before = (tuple(row) for row in manifest.get(ASKED_AGAIN, ()))
+    return {ASKED_AGAIN: sorted({*before, *(row.answer for row in repair.rows)})}
 
 
 def continued(manifest: Mapping[str, Any], repaired: bool) -> dict[str, list[str]]:

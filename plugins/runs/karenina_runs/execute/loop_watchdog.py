@@ -16,7 +16,7 @@ from attrs import define, field
 
 from karenina_core.log import get_logger
 
-__all__ = ["LONGEST_TURN", "Lags", "Stalls", "fewer_collections", "frame_of", "stalls_told"]
+__all__ = ["LONGEST_TURN", "Lags", "Stalls", "fewer_collections", "frame_of", "stalls_logged"]
 
 OBJECTS = (100_000, 10, 10)
 """New objects between two collections, and after how many of those older ones are looked at; Python's own: 700, 10, 10.
@@ -157,7 +157,7 @@ def _place(frame: FrameType | None) -> str:
 
 
 @contextmanager
-def stalls_told(running: Callable[[], str] = lambda: "", lasting: float = LASTING) -> Iterator[Stalls]:
+def stalls_logged(running: Callable[[], str] = lambda: "", lasting: float = LASTING) -> Iterator[Stalls]:
     """Tell in the log what holds the running event loop up meanwhile; `running` gives the stage whose turn it is."""
     stalls = Stalls(running, lasting)
     stalls.start()

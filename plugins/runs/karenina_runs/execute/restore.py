@@ -19,7 +19,7 @@ from .run_writer import Keeper, read_back
 
 __all__ = ["UNFINISHED", "count_stale", "is_blocked", "is_left", "picked_up"]
 
-UNFINISHED = "left until the run is gone on with: {}"
+UNFINISHED = "left until the run is resumed: {}"
 
 
 async def picked_up(keeper: Keeper, budget: Budget, tally: Tally, sinks: Sinks) -> set[str]:
@@ -31,7 +31,7 @@ async def picked_up(keeper: Keeper, budget: Budget, tally: Tally, sinks: Sinks) 
     budget.spent_before(spent.counted_usd, spent.counted_tokens, spent.counted)
     stale = set()
     for stored in keeper.journal.reader.results():
-        if keeper.stands(stored):
+        if keeper.is_final(stored):
             result = read_back(stored)
             tally.add(result, stored.position)
             await sinks.write(result)

@@ -24,7 +24,16 @@ from ..journal.reader import Done, JournalReader, StoredResult, journal_of
 from ..plan.items import Generation, Item
 from ..results.records import portable_record
 
-__all__ = ["PASSING", "Keeper", "read_back", "stands", "unread", "unreadable", "write_missing_results", "write_results"]
+__all__ = [
+    "PASSING",
+    "Keeper",
+    "is_final",
+    "read_back",
+    "unread",
+    "unreadable",
+    "write_missing_results",
+    "write_results",
+]
 
 PASSING = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
 """Errors that may be gone when the item is tried again. The budget is that of the run: an agent that used up its own
@@ -32,7 +41,7 @@ would do so again."""
 UNREADABLE = "judge"
 
 
-def stands(done: Done, again: Collection[str]) -> bool:
+def is_final(done: Done, again: Collection[str]) -> bool:
     """Whether a result is not one of those that are tried again: errors of these kinds."""
     return done.outcome != "error" or (done.column or "") not in again
 
@@ -79,7 +88,7 @@ class Keeper:
         final = about.outcome_detail == "budget" and asked is not None and not asked.kept_out
         done = Done(self.task(item), item.position, about.result_id, about.outcome, about.outcome_detail, final)
         await self.journal.put_result(done, portable_record(result, self.secrets), kept)
-        if stands(done, PASSING):  # else what was asked in vain is asked again, and not what was there before taken
+        if is_final(done, PASSING):  # else what was asked in vain is asked again, and not what was there before taken
             self.replaced.discard(done.task)
 
     def is_done(self, generation: Generation) -> bool:
@@ -89,11 +98,11 @@ class Keeper:
     def has_result(self, item: Item) -> bool:
         """Whether the item has a result that stands: any outcome, and any error that would come again."""
         done = self.journal.done(self.task(item))
-        return done is not None and self.stands(done)
+        return done is not None and self.is_final(done)
 
-    def stands(self, done: Done) -> bool:
+    def is_final(self, done: Done) -> bool:
         """Whether a result is neither tried again nor still to be replaced."""
-        return stands(done, self.again) and done.task not in self.replaced
+        return is_final(done, self.again) and done.task not in self.replaced
 
     def is_replaced(self, item: Item) -> bool:
         """Whether the result of an item is still to be replaced."""

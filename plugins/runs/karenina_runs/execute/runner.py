@@ -35,7 +35,7 @@ from .control import RunControl
 from .destination import Destination, directory_of, keeper_of, schedule_of
 from .ending import RunState, end, one_of
 from .idle_stages import watched_stages
-from .loop_watchdog import fewer_collections, stalls_told
+from .loop_watchdog import fewer_collections, stalls_logged
 from .restore import is_blocked, is_left, picked_up
 from .senders import Senders
 from .single import Verifier
@@ -256,11 +256,11 @@ async def _carry_out(run: _Running, directory: RunDirectory | None, control: Run
         continuation = run.continuation
         await run.sinks.open(_info(prepared, run_dir, resumed=continuation.has_results))
         if continuation.has_results and directory is not None and run.keeper is not None:
-            directory.goes_on(continuation.configured(directory.configured(prepared)))
+            directory.resumed(continuation.configured(directory.configured(prepared)))
             await continuation.take_over(run.keeper, prepared)
             run.stale |= await picked_up(run.keeper, run.gateway.budget, run.tally, run.sinks)
         app.observe("karenina_run_started", run=_started(prepared, run_dir))
-        with fewer_collections(), stalls_told(partial(run.verifier.stages.running, asyncio.get_running_loop())):
+        with fewer_collections(), stalls_logged(partial(run.verifier.stages.running, asyncio.get_running_loop())):
             await control.until_drained(_work(run, directory), run.gateway)
         remaining = run.keeper is not None and run.keeper.replaced
         status = "interrupted" if run.gateway.left_undone or remaining else "completed"

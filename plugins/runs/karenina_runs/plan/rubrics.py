@@ -87,33 +87,21 @@ def notes_on_rubrics(
     questions: Sequence[Question],
     rubrics: Iterable[Rubric | None],
 ) -> list[str]:
-    """What people should know about the rubrics of a run: names without an effect, traits that cannot be scored."""
-    known = [rubric for rubric in rubrics if rubric is not None]
-    return [
-        *_unheeded(config, mode, known),
-        *_unusable(benchmark, questions, config),
-    ]
-
-
-def _unheeded(config: VerificationConfig, mode: EvaluationMode, rubrics: Sequence[Rubric]) -> list[str]:
-    """Whether the chosen traits are in no question of the run, so that no rubric is evaluated at all."""
-    if config.rubric_trait_names is None or (rubrics and mode != "template_only"):
-        return []
-    if mode == "template_only":
-        return ["rubric_trait_names has no effect: no rubric is evaluated"]
-    return ["no question of this run has a trait that rubric_trait_names names, so no rubric is evaluated"]
-
-
-def _unusable(benchmark: BenchmarkData, questions: Sequence[Question], config: VerificationConfig) -> list[str]:
-    """Traits that were asked for and that nothing can score, told once for the whole run."""
+    """Names without an effect, and traits that were asked for and that nothing can score."""
+    names = config.rubric_trait_names
+    notes = []
+    if names is not None and mode == "template_only":
+        notes.append("rubric_trait_names has no effect: no rubric is evaluated")
+    elif names is not None and not any(rubric is not None for rubric in rubrics):
+        notes.append("no question of this run has a trait that rubric_trait_names names, so no rubric is evaluated")
     if config.evaluation_mode == "template_only":
-        return []
-    wanted = config.rubric_trait_names
+        return notes
     holders: list[BenchmarkData | Question] = [benchmark, *questions]
     traits = [trait for holder in holders for rubric in own_rubrics(holder) for trait in rubric or ()]
-    found = dict.fromkeys(t.name for t in traits if not t.usable and (wanted is None or t.name in wanted))
-    what = "these traits cannot be scored, for they lack what their evaluator needs, such as their code"
-    return [f"{what}: {', '.join(found)}"] if found else []
+    if found := dict.fromkeys(t.name for t in traits if not t.usable and (names is None or t.name in names)):
+        what = "these traits cannot be scored, for they lack what their evaluator needs, such as their code"
+        notes.append(f"{what}: {', '.join(found)}")
+    return notes
 
 
 def check_names(
@@ -158,11 +146,9 @@ def _deep_problems(
         for name, entry in named.items():
             if name not in traits:
                 problems.append(Problem(place, f"no trait is called {name!r}{did_you_mean(name, traits)}"))
-            elif entry.enabled and not any(map(_is_judged_deeply, traits[name])):
+            elif entry.enabled and not any(
+                isinstance(t, LLMRubricTrait) and t.kind in ("boolean", "score") for t in traits[name]
+            ):
                 what = f"{name!r} is no boolean or score trait of the judge, which deep judgment is for; take it out"
                 problems.append(Problem(place, what))
     return problems
-
-
-def _is_judged_deeply(trait: RubricTrait) -> bool:
-    return isinstance(trait, LLMRubricTrait) and trait.kind in ("boolean", "score")
