@@ -1,4 +1,4 @@
-"""What holds the event loop up is told with its place; a run that is held up by nothing says nothing."""
+"""What blocks the event loop is logged with its place; a run that nothing blocks logs nothing."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from karenina_runs.execute.loop_watchdog import LONGEST_TURN, LOUD, MOST_TOLD, Lags, stalls_logged
+from karenina_runs.execute.loop_watchdog import LONGEST_TURN, LOUD, MOST_LOGGED, stalls_logged
 from karenina_runs.execute.runner import Destination
 
 from karenina_core.testing import ScriptedCall, ScriptedLLM
@@ -47,7 +45,7 @@ def test_a_long_turn_is_told_with_its_place(lines: Callable[[], list[str]]) -> N
         return stalls.count
 
     assert asyncio.run(main()) >= 1
-    assert any("hold_up (run/test_stalls.py:" in line and " < main (" in line for line in lines())
+    assert any("hold_up (tests/test_stalls.py:" in line and " < main (" in line for line in lines())
 
 
 def test_only_long_ones_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
@@ -90,44 +88,27 @@ def test_a_turn_that_lasts_is_a_warning_before_it_ends(caplog: pytest.LogCapture
     (line, *_) = caplog.messages
     assert "the event loop is held up" in line
     assert "stage='Lookup'" in line
-    assert " < main (run/test_stalls.py:" in line
+    assert " < main (tests/test_stalls.py:" in line
 
 
 def test_many_stalls_do_not_fill_the_log(lines: Callable[[], list[str]]) -> None:
     from karenina_runs.execute.loop_watchdog import Stalls
 
     stalls = Stalls()
-    for _ in range(3 * MOST_TOLD):
-        stalls._tell(10, "somewhere")
-    assert (stalls.count, len(lines())) == (3 * MOST_TOLD, MOST_TOLD)
+    for _ in range(3 * MOST_LOGGED):
+        stalls._log(10, "somewhere")
+    assert (stalls.count, len(lines())) == (3 * MOST_LOGGED, MOST_LOGGED)
 
 
 def test_waiting_is_no_stall_and_nothing_stays_behind() -> None:
-    async def main() -> Lags:
+    async def main() -> int:
         with stalls_logged() as stalls:
             await asyncio.sleep(0.5)
-        return stalls.lags
+        return stalls.count
 
     before = threading.active_count()
-    assert sum(asyncio.run(main()).counts) >= 1
+    assert asyncio.run(main()) == 0
     assert threading.active_count() == before
-
-
-@given(st.lists(st.floats(0.0, 100.0), min_size=1))
-def test_lags_are_known_to_a_tenth(seconds: list[float]) -> None:
-    lags = Lags()
-    for lag in seconds:
-        lags.add(lag)
-    assert lags.largest == max(seconds)
-    ordered = sorted(seconds)
-    for part in (0.5, 0.99, 1.0):
-        exact = ordered[max(0, -int(-part * len(ordered) // 1) - 1)]
-        assert exact <= lags.quantile(part) * (1 + 1e-9) or exact > lags.bounds[-1]
-        assert lags.quantile(part) <= max(1.1 * exact, lags.bounds[0]) * (1 + 1e-9)
-
-
-def test_without_any_turn_nothing_was_late() -> None:
-    assert Lags().quantile(0.99) == 0.0
 
 
 @pytest.mark.parametrize("where", ["in memory", "run directory"])
@@ -140,7 +121,7 @@ def test_a_model_that_holds_up_a_run_is_named(
 
     made = world(answerer=ScriptedLLM(busy), questions=2)
     made.run(destination=Destination(run_dir=tmp_path / "run") if where == "run directory" else None)
-    assert any("hold_up (run/test_stalls.py:" in line for line in lines())
+    assert any("hold_up (tests/test_stalls.py:" in line for line in lines())
 
 
 COLLECTED = """\

@@ -45,7 +45,7 @@ ENCODE = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":
 
 @frozen
 class ReplayKey:
-    """What an answer is found by. None stands for any model, or any replicate."""
+    """What an answer is found by. None: any model, or any replicate."""
 
     question_id: str
     answering_model: str | None = None

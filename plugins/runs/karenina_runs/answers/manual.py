@@ -86,20 +86,15 @@ def _faults(data: _Object) -> Iterator[tuple[str, str]]:
             if not isinstance(entry.get("fields"), _Object | None):
                 yield key, "fields must be an object: the values that a judge would extract from the answer, by field"
         if isinstance(answer, list):
-            for fault in _dialogue_faults(answer):
-                yield key, fault
+            if twice := next(_repeated(answer), None):
+                yield key, f"{twice!r} is there more than once in one message"
+                continue
+            try:
+                read_messages(answer)
+            except ValueError as error:
+                yield key, str(error)
         elif not isinstance(answer, str):
             yield key, f"the answer must be a text; {FORM}" if isinstance(entry, _Object) else FORM
-
-
-def _dialogue_faults(messages: list[Any]) -> Iterator[str]:
-    if twice := next(_repeated(messages), None):
-        yield f"{twice!r} is there more than once in one message"
-        return
-    try:
-        read_messages(messages)
-    except ValueError as error:
-        yield str(error)
 
 
 def _repeated(value: Any) -> Iterator[str]:

@@ -96,8 +96,8 @@ def rubric_definition(prepared: Prepared) -> dict[str, Any] | None:
 def rebuilt(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str], flags: Flags) -> RunConfig:
     """The application and the configuration of a run, with what a file, `--set` and flags say instead.
 
-    The environment's settings are those of the beginning. Raises ConfigError with everything that was not written and
-    is not given now, and with every other problem.
+    The environment's settings are those with which the run began. Raises ConfigError with everything that was not
+    written and is not given now, and with every other problem.
     """
     sets = tuple(sets)
     base = _layer(manifest, trusted=flags.trust)

@@ -134,7 +134,7 @@ class RunDirectory:
     @classmethod
     def reopen(cls, path: Path, prepared: Prepared, answerers: Iterable[Model] = ()) -> RunDirectory:
         """That of a run which is resumed: no other process can write to it until `release`. Raises ConfigError, Changed
-        where the tools of `answerers` are not those of the beginning, and RunDirectoryError where another process
+        where the tools of `answerers` have changed since it began, and RunDirectoryError where another process
         writes to it, or it cannot be written."""
         directory = cls(path, redactor(secrets_of_run(prepared)))
         check_place(path)

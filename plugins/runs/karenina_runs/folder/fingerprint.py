@@ -45,7 +45,7 @@ otherwise."""
 
 
 class Changed(ConfigError):
-    """Something that affects the numbers is not as it was when the run began."""
+    """Something that affects the numbers has changed since the run began."""
 
 
 def fingerprint(prepared: Prepared) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         elif then["digest"] != code["digest"]:
             found.append(f"the code of {then['distribution']} {then['version']} {plugin} has changed")
     if before.get("answers") != now.get("answers"):
-        found.append("the answers that the run was given are not those of the beginning")
+        found.append("the answers that the run was given have changed")
     return [*found, *_of_table("the version of", before.get("versions", {}), now.get("versions", {}))]
 
 

@@ -121,7 +121,7 @@ def standing(folder: Path) -> Standing:
         batches=batches,
         damaged=damaged,
         trusted=config.get("code_policy") == "trusted",
-        notes=notes if pid is None else (),
+        notes=tuple(notes) if pid is None else (),
         failure=failure if pid is None else "",
         used_up=next((name for name, most in limits.items() if most is not None and spent[name] >= most), ""),
         progress=progress,

@@ -58,10 +58,9 @@ def prepare(
         hint = did_you_mean(config.executor, known)
         raise ConfigError([Problem("executor", f"there is no {config.executor!r}{hint}")])
     mode = config.evaluation_mode or default_mode(benchmark)
-    names = config.rubric_trait_names
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
-    questions, left_out = _select(benchmark, mode, question_ids, names)
-    rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, names))
+    questions, left_out = _select(benchmark, mode, question_ids, config.rubric_trait_names)
+    rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
     plans = {}
     for kind, rubric in {trait_types(rubric): rubric for rubric in rubrics.values()}.items():
         request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
@@ -184,7 +183,7 @@ def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> No
         except TemplateRefused as error:
             refused.append((question.id, error))
         except TemplateError:
-            continue  # an unknown language: that item's ValidateTemplate says so
+            continue  # an unknown language: ValidateTemplate reports it for the item
     if refused:
         first, reason = refused[0]
         raise TemplateRefused(f"{len(refused)} of {len(questions)} questions (first: {first}): {reason}")

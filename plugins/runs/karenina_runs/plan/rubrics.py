@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from attrs import evolve
-from karenina_vocabulary.rubric_config import DeepJudgmentRubricConfig
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.errors import ConfigError, Problem, did_you_mean
@@ -123,32 +121,26 @@ def check_names(
         for name in config.rubric_trait_names or ()
         if name not in traits
     ]
-    if custom is not None:
-        ids = set(questions)
-        mine = {name: named for name, named in custom.question_specific.items() if all_known or name in ids}
-        problems += _deep_problems(evolve(custom, question_specific=mine), traits, ids)
-    if problems:
-        raise ConfigError(problems)
-
-
-def _deep_problems(
-    custom: DeepJudgmentRubricConfig, traits: Mapping[str, Sequence[RubricTrait]], questions: Collection[str]
-) -> list[Problem]:
-    where = "deep_judgment_rubric_config"
-    problems = [
-        Problem(f"{where}.question_specific", f"there is no question {name!r}{did_you_mean(name, questions)}")
-        for name in custom.question_specific
-        if name not in questions
+    ids, where = set(questions), "deep_judgment_rubric_config"
+    of_questions = {} if custom is None else custom.question_specific
+    if not all_known:
+        of_questions = {name: entries for name, entries in of_questions.items() if name in ids}
+    problems += [
+        Problem(f"{where}.question_specific", f"there is no question {name!r}{did_you_mean(name, ids)}")
+        for name in of_questions
+        if name not in ids
     ]
-    places = [(f"{where}.global", custom.global_traits)]
-    places += [(f"{where}.question_specific.{name}", named) for name, named in custom.question_specific.items()]
-    for place, named in places:
-        for name, entry in named.items():
+    places = {f"{where}.question_specific.{name}": entries for name, entries in of_questions.items()}
+    if custom is not None:
+        places = {f"{where}.global": custom.global_traits, **places}
+    for place, entries in places.items():
+        for name, entry in entries.items():
             if name not in traits:
                 problems.append(Problem(place, f"no trait is called {name!r}{did_you_mean(name, traits)}"))
             elif entry.enabled and not any(
-                isinstance(t, LLMRubricTrait) and t.kind in ("boolean", "score") for t in traits[name]
+                isinstance(trait, LLMRubricTrait) and trait.kind in ("boolean", "score") for trait in traits[name]
             ):
                 what = f"{name!r} is no boolean or score trait of the judge, which deep judgment is for; take it out"
                 problems.append(Problem(place, what))
-    return problems
+    if problems:
+        raise ConfigError(problems)

@@ -24,7 +24,7 @@ class Schedule:
     prepared: Prepared
     ordering: TaskOrdering = "auto"
     is_done: Callable[[Generation], bool] = lambda generation: False
-    """Those with all their results from before are not given out."""
+    """Those that have all their results already are not given out."""
     may_continue: Callable[[], bool] = lambda: True
     """Where it is False, nothing more is given out."""
     _waiting: dict[int, Iterator[Generation]] = field(factory=dict)

@@ -68,8 +68,8 @@ def _dumped(data: Any) -> str:
 
 def plain(value: Any, lost: list[str], levels: int = MOST_LEVELS) -> Any:
     """The same data as JSON can hold it: names as texts, sets as lists, numbers without a value as null. What is nested
-    too deeply, too large a number, or nothing that can be shown, becomes a text that says so, which is added to
-    `lost`."""
+    too deeply, too large a number, or nothing that can be shown, becomes a text that names the reason, which
+    is added to `lost`."""
     if isinstance(value, float) and not math.isfinite(value):
         _gone(f"not written: {value}, which is no number in JSON", lost)
         return None

@@ -1,4 +1,4 @@
-"""Where results go when they are kept. A sink that fails is closed and reported; the run goes on."""
+"""Sinks, to which results are written. One that fails is closed and reported; the run continues."""
 
 from __future__ import annotations
 

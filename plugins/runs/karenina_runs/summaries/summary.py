@@ -20,9 +20,9 @@ from karenina_core.values.result import VerificationResult
 from ..plan.items import LeftOut
 from .exact import ExactSum
 from .rates import Planned, RateTally
-from .totals import TotalsTally, tokens
+from .totals import TotalsTally
 from .trait_summary import TraitTally
-from .usage import UsageTally
+from .usage import TOKENS, tokens
 
 __all__ = ["Tally", "has_no_scores", "spent", "summarize"]
 
@@ -47,7 +47,7 @@ class _Pair:
     failures: Counter[str] = field(factory=Counter)
     caveats: Counter[str] = field(factory=Counter)
     traits: TraitTally = field(factory=TraitTally)
-    usage: UsageTally = field(factory=UsageTally)
+    tokens: Counter[str] = field(factory=Counter)
     seconds: ExactSum = field(factory=ExactSum)
     completed: int = 0
     without_scores: int = 0
@@ -62,7 +62,7 @@ class _Pair:
             self.failures[how] += 1
         self.caveats.update(caveats_of(result))
         self.traits.add(traits, position)
-        self.usage.add(result)
+        self.tokens.update(tokens(result))
         self.seconds.add(about.execution_time)
         self.completed += about.completed_without_errors
         due = {trait.state for trait in traits} - {"skipped"}
@@ -83,7 +83,7 @@ class _Pair:
             "traits": self.traits.lines(),
             "items_without_scores": self.without_scores,
             "completed": self.completed,
-            "tokens": tokens(self.usage),
+            "tokens": {name: self.tokens[name] for name in TOKENS},
             **({"execution_time": self.seconds.total} if times else {}),
         }
 
@@ -163,22 +163,6 @@ class Tally:
                 self.cost_unknown = self.cost_unknown or is_cost_unknown(total)
 
     @property
-    def usage(self) -> UsageTally:
-        """Of all pairs together."""
-        merged = UsageTally()
-        for found in self.pairs.values():
-            merged.merge(found.usage)
-        return merged
-
-    @property
-    def seconds(self) -> ExactSum:
-        """What the items took, added up."""
-        merged = ExactSum()
-        for found in self.pairs.values():
-            merged.merge(found.seconds)
-        return merged
-
-    @property
     def failed_scores(self) -> list[str]:
         """Notes on types of traits of which a pair of models has no score at all, although scores were due."""
         return [
@@ -191,7 +175,7 @@ class Tally:
     def removals(self) -> list[str]:
         """Notes on secrets that were removed from texts, without the secrets."""
         return [
-            f"the value of {source} was removed from what was said for {plural(count, 'item')} (caveat "
+            f"the value of {source} was removed from the texts of {plural(count, 'item')} (caveat "
             f"{SECRET_REMOVED}); where it is no secret, unset the variable or choose another value, and run again"
             for source, count in sorted(self.removed.items())
         ]
@@ -244,7 +228,7 @@ class Tally:
             "usage_unavailable": self.usage_unavailable,
             **spent(ledger),
             "replicate_stats": replicates,
-            **self.totals.to_dict(self.usage, self.seconds, times=times),
+            **self.totals.to_dict(times=times),
             "num_questions": self.complete + len(self._begun),
             "num_models": len(self.models["answering"]),
             "num_parsing_models": len(self.models["parsing"]),
@@ -279,7 +263,7 @@ def spent(ledger: Mapping[str, Any] | None) -> dict[str, Any]:
 def has_no_scores(result: VerificationResult) -> bool:
     """Whether a rubric was due and no trait was reached: no answer came, or a stage before failed.
 
-    The trail tells an item whose rubric was due from one that has none; without a trail, an error is taken for that.
+    An item whose rubric was due has its stage in the trail; without a trail, an error counts as such an item.
     """
     if result.metadata.evaluation_mode == "template_only" or (result.rubric and read_traits(result.rubric)):
         return False

@@ -1,4 +1,4 @@
-"""What a set of results holds: how many of what, tokens and time, replicates, tools, lengths of traces."""
+"""What a set of results holds: parts, tokens and time, traits, tools, lengths of traces."""
 
 from __future__ import annotations
 
@@ -14,17 +14,11 @@ from karenina_core.values.fields import is_number
 from karenina_core.values.result import VerificationResult
 
 from .exact import ExactSum
-from .usage import UsageTally
+from .usage import TOKENS, UsageTally
 
-__all__ = ["TotalsTally", "tokens"]
+__all__ = ["TotalsTally"]
 
-TOKENS = {"input": "input_tokens", "output": "output_tokens", "total": "total_tokens"}
 OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
-
-
-def tokens(usage: UsageTally) -> dict[str, int]:
-    """`{"input", "output", "total"}`, added up; 0 where it is not known."""
-    return {name: usage.sum(key) for name, key in TOKENS.items()}
 
 
 @define(eq=False)
@@ -32,6 +26,8 @@ class TotalsTally:
     """Counts, result by result. What it keeps follows neither the number of questions nor that of results."""
 
     counts: Counter[str] = field(factory=Counter)
+    usage: UsageTally = field(factory=UsageTally)
+    seconds: ExactSum = field(factory=ExactSum)
     traits: dict[str, set[str]] = field(factory=dict)
     agents: Counter[str] = field(factory=Counter)
     """What the answering agents did. An answer that several judges share is counted once for each of them."""
@@ -47,6 +43,8 @@ class TotalsTally:
         counts["template"] += result.template is not None
         counts["rubric"] += result.rubric is not None
         counts["judgment"] += (result.deep_judgment or result.deep_judgment_rubric) is not None
+        self.usage.add(result)
+        self.seconds.add(about.execution_time)
         for trait in traits:
             self.traits.setdefault(trait.type or "null", set()).add(trait.name)
         if agent := result.generation.agent_metrics:
@@ -56,14 +54,14 @@ class TotalsTally:
                 self.tool_calls[str(name)] += count if is_number(count) else 0
         self.lengths[len(result.generation.trace_messages)] += 1
 
-    def to_dict(self, used: UsageTally, seconds: ExactSum, *, times: bool) -> dict[str, Any]:
-        """Keys of the summary of a set of results. `used` and `seconds` are what all of them took.
+    def to_dict(self, *, times: bool) -> dict[str, Any]:
+        """Keys of the summary of a set of results.
 
-        `num_...` count results, `num_with_...` those with the part. `tokens` as in `tokens`; `usage` as in
-        `usage_by_task`. `rubric_traits` lists the names of traits by type (`null`: not known). `tool_usage_stats` is
-        None where no answer was made with tools. `times` adds `total_execution_time` and the `seconds` of each task.
+        `num_...` count results, `num_with_...` those with the part. `usage` as in `usage_by_task`. `rubric_traits`:
+        names of traits by type (`null`: not known). `tool_usage_stats` is None where no answer was made with tools.
+        `times` adds `total_execution_time` and the `seconds` of each task.
         """
-        usage = used.by_task()
+        usage, tasks = self.usage.by_task(), self.usage.tasks.values()
         if not times:
             usage = {task: {k: v for k, v in row.items() if k != "seconds"} for task, row in usage.items()}
         counts, lengths = self.counts, list(self.lengths.elements())
@@ -72,8 +70,8 @@ class TotalsTally:
             "num_results": counts["results"],
             "num_completed": counts["completed"],
             **{f"num_with_{part}": counts[part] for part in ("template", "rubric", "judgment")},
-            **({"total_execution_time": seconds.total} if times else {}),
-            "tokens": tokens(used),
+            **({"total_execution_time": self.seconds.total} if times else {}),
+            "tokens": {name: sum(task.counts[key] for task in tasks) for name, key in TOKENS.items()},
             "usage": usage,
             "rubric_traits": {type_: sorted(names) for type_, names in self.traits.items()},
             "tool_usage_stats": {**agents, "calls_by_tool": dict(self.tool_calls)} if agents["items"] else None,
