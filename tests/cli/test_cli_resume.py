@@ -515,7 +515,7 @@ def test_a_finished_run_whose_results_are_gone_is_read_from_its_journal(run: Run
     assert Path("out/results.jsonl").read_bytes() == before
 
 
-def test_the_line_to_go_on_has_everything_without_which_it_would_be_refused(
+def test_the_resume_command_has_everything_without_which_it_would_be_refused(
     run: Run, write_benchmark: Files, write_answers: Files, served: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = write_answers(q0="Paris", q1="Paris", q2="Paris")

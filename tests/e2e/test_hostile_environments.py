@@ -18,8 +18,7 @@ import pytest
 from attrs import define, field
 from click.testing import CliRunner
 from karenina_cli.root import karenina
-from karenina_runs.amend.repair import repair_run
-from karenina_runs.amend.repair import RepairSelection
+from karenina_runs.amend.repair import RepairSelection, repair_run
 from karenina_runs.folder.recording import recording_lines
 from karenina_runs.journal.reader import JournalReader
 from karenina_runs.resume import resume_run

@@ -244,7 +244,7 @@ def live(folder: Path, seed: int, faults: Faults, said: Callable[[str], None] = 
 
 def _prepared_for(loop: SimulatedLoop, faults: Faults, said: Callable[[str], None]) -> None:
     with_retries.__kwdefaults__["clock"] = loop.time
-    runner.stalls_told = contextlib.nullcontext  # type: ignore[assignment]  # it would look every 25 simulated ms
+    runner.stalls_logged = contextlib.nullcontext  # type: ignore[assignment]  # it would look every 25 simulated ms
     threads.threading = SimpleNamespace(**{**vars(threading), "Thread": AtOnce})  # type: ignore[assignment]
     start, commits = Commits.start, iter(range(1, 10**9))
 

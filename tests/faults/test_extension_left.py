@@ -73,7 +73,7 @@ def test_results_that_wait_for_their_scores_are_counted_once_and_their_answers_a
         left = extend_run(tmp_path / "second", run_dir=here.folder, benchmark=here.benchmark, config=config, app=app)
         items = 2 * QUESTIONS * len(judges)
         assert served.asked["a"] == before["a"], "the answers are there"
-        assert f"left until the run is gone on with: {items - len(left)} items" in left.notes
+        assert f"left until the run is resumed: {items - len(left)} items" in left.notes
         assert len(left) == 0
         assert (left.get_summary()["reused_calls"], here.manifest()["status"]) == (0, "interrupted")
         served.refusing = False

@@ -1,4 +1,4 @@
-"""Models that are asked no more: what the others can do is done, and the rest is left until the run is gone on with."""
+"""Models that are asked no more: what the others can do is done, and the rest is left until the run is resumed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_provider_that_wants_to_be_left_alone_for_long_ends_the_run_and_costs_
         else:
             assert served.answered.total() <= 30, "nothing new is asked"
         begun, why = notes[-2:]
-        assert begun.startswith("left until the run is gone on with: ")
+        assert begun.startswith("left until the run is resumed: ")
         assert "asks to be left alone for 600 s (until " in why
         served.well = True
         here.resume(config)

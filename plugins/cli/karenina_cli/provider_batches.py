@@ -9,7 +9,7 @@ from typing import Any
 
 from karenina_runs.batches.provider_batches import BatchThere, batches_there
 from karenina_runs.config.config_file import Flags, RunConfig
-from karenina_runs.folder.status import line_to_go_on, standing
+from karenina_runs.folder.status import resume_command, standing
 
 from karenina_core.errors import plural
 from karenina_core.log import configure
@@ -60,7 +60,7 @@ def _parts(found: Sequence[BatchThere], folder: Path) -> list[Part]:
         rows.append((batch.provider_id or "(no id)", batch.model, progress))
     return [
         Table(("Batch", "Model", "How far it is"), rows),
-        f"To fetch what is made: {line_to_go_on(standing(folder), folder)}",
+        f"To fetch what is made: {resume_command(standing(folder), folder)}",
     ]
 
 

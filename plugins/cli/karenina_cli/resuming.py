@@ -10,7 +10,7 @@ from typing import Any
 from karenina_runs.config.config_file import Flags, RunConfig
 from karenina_runs.files.run_lock import owner_of
 from karenina_runs.folder.directory import read_manifest
-from karenina_runs.folder.status import line_to_fork, standing
+from karenina_runs.folder.status import fork_command, standing
 from karenina_runs.resume import Changed, Resumption, Wanted, resumption
 
 from karenina_core.errors import ConfigError, TemplateRefused
@@ -81,7 +81,7 @@ def _refused(folder: Path) -> Iterator[None]:
     try:
         yield
     except Changed as error:
-        command = line_to_fork(standing(folder), folder)
+        command = fork_command(standing(folder), folder)
         changed = "\n".join(f"  {problem}" for problem in error.problems)
         raise ConfigError(
             f"{folder} cannot be resumed, for its numbers depend on what has changed:\n{changed}\n"

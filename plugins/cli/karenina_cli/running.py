@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from karenina_runs.execute.control import RunControl
-from karenina_runs.folder.status import line_to_cancel, line_to_go_on, standing
+from karenina_runs.folder.status import cancel_command, resume_command, standing
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
@@ -48,8 +48,8 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
         lines = [f"{summary}, kept in {directory}"]
         lines += [f"left at the provider: {batch_text(batch)}" for batch in found.batches]
         if found.batches:
-            lines.append(f"To have them cancelled, type: {line_to_cancel(directory)}")
-        raise Interrupted("\n".join([*lines, f"To continue, type: {line_to_go_on(found, directory)}"])) from None
+            lines.append(f"To have them cancelled, type: {cancel_command(directory)}")
+        raise Interrupted("\n".join([*lines, f"To continue, type: {resume_command(found, directory)}"])) from None
     for sink, failure in results.sink_failures.items():
         note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
     return results

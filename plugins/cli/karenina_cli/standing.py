@@ -6,7 +6,7 @@ import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
-from karenina_runs.folder.status import Standing, line_to_go_on, standing
+from karenina_runs.folder.status import Standing, resume_command, standing
 
 from karenina_core.errors import plural
 
@@ -83,4 +83,4 @@ def _next(found: Standing, folder: Path) -> str:
         return f"karenina status {shlex.quote(str(folder))}"
     if not found.is_resumable:
         return f"karenina show {shlex.quote(str(folder))}"
-    return line_to_go_on(found, folder)
+    return resume_command(found, folder)

@@ -13,7 +13,7 @@ from karenina_runs.execute.run_writer import PASSING
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory
 from karenina_runs.folder.reuse import followed
-from karenina_runs.folder.status import line_to_go_on, line_to_score_again, standing
+from karenina_runs.folder.status import rescore_command, resume_command, standing
 from karenina_runs.plan.items import Prepared
 from karenina_runs.plan.prepare import prepare
 from karenina_runs.results.exports import Format, export_results, ready_format
@@ -78,7 +78,7 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
     unrepaired = 0
     if missing or repaired:  # a budget was used up, or a model is asked no more
         found = standing(directory)
-        unrepaired, line = found.unrepaired, line_to_go_on(found, directory)
+        unrepaired, line = found.unrepaired, resume_command(found, directory)
         if missing:
             note(f"{missing} of {items} items have no result; to continue, type: {line}")
         if unrepaired:
@@ -90,7 +90,7 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
             rows = planned_repair(directory, RepairSelection(unscored=True)).rows
             if count := sum(row.outcome != "error" or row.detail not in PASSING for row in rows):
                 what = f"{plural(count, 'result')} without the score of a trait"
-                note(f"{what}; to have the judges asked again, type: {line_to_score_again(found, directory)}")
+                note(f"{what}; to have the judges asked again, type: {rescore_command(found, directory)}")
     incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores
     return SOME_FAILED if incomplete else OK
 

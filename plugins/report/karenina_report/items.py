@@ -9,7 +9,7 @@ from urllib.parse import quote
 from attrs import frozen
 from karenina_runs.results.item_rows import check_rows, embedding_text, field_rows, pattern_rows
 from karenina_runs.summaries.details import facts, remarks
-from karenina_runs.summaries.messages import said as read_messages
+from karenina_runs.summaries.messages import shown_messages as read_messages
 from karenina_runs.workspaces.workspace_capture import WORKSPACES
 from karenina_vocabulary.explanations import caveats_of, why
 from karenina_vocabulary.quotations import Piece, judged_text, pieces, quotations

@@ -17,7 +17,7 @@ from karenina_core.values.question import Question
 from karenina_core.values.rubric import DynamicRubric, Rubric
 
 from .answers.answers import ReplayStore, as_store
-from .execute.control import RunControl
+from .execute.control import RunControl, synchronous
 from .execute.runner import Destination, execute
 from .files.atomic_files import write_atomically
 from .plan.prepare import prepare
@@ -106,7 +106,7 @@ class Benchmark(BenchmarkData):
         return evolve(self, rubric=rubric, source=None)
 
     def with_dynamic_rubric(self, rubric: DynamicRubric | None) -> Benchmark:
-        """The same benchmark with other traits for the questions whose answers speak of them."""
+        """The same benchmark with other traits for the answers that take them up."""
         return evolve(self, dynamic_rubric=rubric, source=None)
 
     async def arun_verification(
@@ -122,7 +122,7 @@ class Benchmark(BenchmarkData):
         app: Karenina | None = None,
         control: RunControl | None = None,
     ) -> VerificationResultSet:
-        """Verify the benchmark. Every item that is begun has a result.
+        """Verify the benchmark.
 
         `run_dir` keeps the results in a folder; `sinks` adds destinations as `name:target`. `reuse` names directories
         of other runs: what was asked there, or in the runs that these were given or extend, is not asked again.
@@ -143,29 +143,4 @@ class Benchmark(BenchmarkData):
         destination = Destination(run_dir=folder, sinks=sinks, source=source, reuse=reuse)
         return await execute(prepared, destination, control=control)
 
-    def run_verification(
-        self,
-        config: VerificationConfig,
-        *,
-        question_ids: Sequence[str] | None = None,
-        run_name: str | None = None,
-        run_dir: str | Path | None = None,
-        sinks: Sequence[str] = (),
-        reuse: str | Path | Sequence[str | Path] = (),
-        answers: ReplayStore | str | Path | None = None,
-        app: Karenina | None = None,
-    ) -> VerificationResultSet:
-        """The same for synchronous callers; works inside notebooks. See `arun_verification`."""
-        app = current(app)
-        return app.run(
-            self.arun_verification(
-                config,
-                question_ids=question_ids,
-                run_name=run_name,
-                run_dir=run_dir,
-                sinks=sinks,
-                reuse=reuse,
-                answers=answers,
-                app=app,
-            )
-        )
+    run_verification = synchronous(arun_verification)

@@ -15,7 +15,7 @@ __all__ = ["ExecutorRegistry", "FormatRegistry", "ViewRegistry", "declared"]
 
 def declared(group: str) -> Mapping[str, Callable[[], Any]]:
     """What installed distributions declare by the entry points of a group, by name, and what imports it: no plugins,
-    so that nobody can block them, and a run directory is read without an application. Of several, the first counts."""
+    so that they cannot be blocked, and a run directory is read without an application. Of several, the first counts."""
     return {source.name: partial(load, source) for source in reversed(discover(group))}
 
 

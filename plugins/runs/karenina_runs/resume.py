@@ -1,4 +1,4 @@
-"""Going on with a run that was interrupted, and how far a run is."""
+"""Resuming a run that was interrupted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import ConfigError, Problem
@@ -21,12 +21,12 @@ from .config.config_file import Flags, RunConfig
 from .config.saved_config import rebuilt
 from .execute.continuation import Continuation, begun, resumed, settings_of
 from .execute.control import RunControl
-from .execute.run_writer import PASSING, stands, write_missing_results
+from .execute.run_writer import PASSING, is_final, write_missing_results
 from .execute.runner import Destination, execute
 from .folder.directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest, secrets_of_run
 from .folder.fingerprint import Changed, differences
 from .folder.reuse import followed, reused_by, without
-from .folder.status import line_to_fork, standing
+from .folder.status import fork_command, standing
 from .journal.reader import JournalReader, journal_of
 from .plan.items import Prepared
 from .plan.prepare import prepare
@@ -53,24 +53,24 @@ class _Every(frozenset[str]):
 
 EVERY = _Every()
 CUT_SHORT = frozenset({"budget", "cancelled"})
-"""Kinds of errors of items that were not made to their end because the run ended."""
+"""Kinds of errors of items that were cut short because the run ended."""
 
 
 @frozen(kw_only=True)
 class Resumption:
-    """A run that has passed every check and can be gone on with."""
+    """A run that has passed every check and can be resumed."""
 
     prepared: Prepared
     destination: Destination
     items: int
     done: int = 0
-    """Items whose results stand."""
+    """Items whose results are final."""
     errors: int = 0
     """Those of them that are errors."""
     completed: bool = False
     """Whether the run has ended already, and nothing is to be tried again."""
     missing: Sequence[str] = ()
-    """What will be paid for once more, for the user to read before anybody is asked."""
+    """What will be paid for once more, for the user to read before the first call."""
 
     @property
     def directory(self) -> Path:
@@ -102,38 +102,32 @@ class Wanted:
 
     benchmark: BenchmarkData | None = None
     source: Path | None = None
-    """The benchmark's file. None for both: it is read from where it was at the beginning."""
+    """The benchmark's file. None for both: it is read from where it was when the run began."""
     fork: Path | None = None
     retry_failed: bool = False
     sinks: Sequence[str] | None = None
-    """None: those of the beginning."""
+    """None: those with which the run began."""
     reuses: bool = True
     """Whether the replies of other runs are taken that the run was given."""
-    asked_anew: frozenset[tuple[str, str, int]] = frozenset()
-    """Answers that are asked for although the run was given them; see `ReplayStore`."""
+    asked_again: frozenset[tuple[str, str, int]] = frozenset()
+    """Answers that are generated although the run was given them; see `ReplayStore`."""
 
 
-@frozen(kw_only=True)
+@frozen
 class _Progress:
-    """How the tasks of a journal ended."""
+    """How many tasks of a journal have final results, how many of these are errors, and how many were not cut short."""
 
     done: int = 0
     errors: int = 0
-    again: Mapping[str, int] = field(factory=dict)
-    """Results that do not stand, by kind of error."""
-
-    @property
-    def made(self) -> int:
-        """Items that were made to their end, whatever came of it."""
-        return self.done + sum(count for kind, count in self.again.items() if kind not in CUT_SHORT)
+    made: int = 0
 
 
 def resumption(
     folder: Path, configured: RunConfig | Callable[[Mapping[str, Any]], RunConfig], wanted: Wanted | None = None
 ) -> Resumption:
-    """Check whether a run can be gone on with. `configured` gets the manifest.
+    """Check whether a run can be resumed. `configured` gets the manifest.
 
-    Raises Changed with everything that affects the numbers and is not as it was, and what `prepare` raises.
+    Raises Changed with everything that affects the numbers and has changed, and what `prepare` raises.
     """
     wanted = wanted or Wanted()
     manifest = read_manifest(folder)
@@ -142,7 +136,10 @@ def resumption(
     again = EVERY if wanted.retry_failed else PASSING
     prepared = _prepared(manifest, made, wanted, folder)
     sinks = _sinks(manifest, wanted)
-    source = _file(manifest, wanted)
+    source = wanted.source or source_of(manifest)
+    if wanted.benchmark is not None:
+        source = getattr(wanted.benchmark, "source", None)
+        source = source if source is not None and source.is_file() else None
     if wanted.fork is not None:
         forked_from = {"run_dir": str(folder.absolute()), "run_id": manifest["run_id"]}
         forked_from |= {"retry_failed": True} if wanted.retry_failed else {}
@@ -183,27 +180,27 @@ def resumption(
 
 
 def changes(folder: Path, manifest: Mapping[str, Any], prepared: Prepared) -> list[str]:
-    """Everything that affects the numbers of a run and is not as it was, one line each. Raises ConfigError."""
+    """Everything that affects the numbers of a run and has changed, one line each. Raises ConfigError."""
     before = read_fingerprint(folder)
     now = RunDirectory(folder, redactor(secrets_of_run(prepared))).fingerprint(prepared)
     found = differences(before, now)
     count, config = manifest["config"]["replicate_count"], prepared.config
     if config.replicate_count != count:
         found.append(f"the setting replicate_count was {count} and is {config.replicate_count}")
-    if not found and _order(before) != _order(now):
-        found.append("questions or models are in another order")
-    return found
-
-
-def _order(told: Mapping[str, Any]) -> list[list[str]]:
-    return [list(told["questions"]), *(list(told["models"][role]) for role in ("answering", "parsing"))]
+    if found:
+        return found
+    old, new = (
+        [list(side["questions"]), list(side["models"]["answering"]), list(side["models"]["parsing"])]
+        for side in (before, now)
+    )
+    return ["questions or models are in another order"] if old != new else []
 
 
 def _prepared(manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted, folder: Path) -> Prepared:
     """The run as it is now: the questions that were there, by another name where it is another run."""
     root, answers = manifest.get("workspace_root"), answers_of_run(folder, manifest)
     if answers is not None:
-        answers.asked_anew |= wanted.asked_anew
+        answers.asked_again |= wanted.asked_again
     benchmark = wanted.benchmark or benchmark_of(manifest, made.app, folder, file=wanted.source)
     known = {question.id for question in benchmark.questions}
     listed = [*manifest["questions"], *(row["question_id"] for row in manifest["left_out"])]
@@ -234,14 +231,6 @@ def benchmark_of(
     return Benchmark.load(source, manifest.get("workspace_root"), app=app)
 
 
-def _file(manifest: Mapping[str, Any], wanted: Wanted) -> Path | None:
-    """That of the benchmark as it is now; None where it is in none."""
-    if wanted.benchmark is None:
-        return wanted.source or source_of(manifest)
-    given: Path | None = getattr(wanted.benchmark, "source", None)
-    return given if given is not None and given.is_file() else None
-
-
 def source_of(manifest: Mapping[str, Any]) -> Path | None:
     """The benchmark's file."""
     path = manifest["benchmark"].get("path")
@@ -249,8 +238,8 @@ def source_of(manifest: Mapping[str, Any]) -> Path | None:
 
 
 def _reused(manifest: Mapping[str, Any], folder: Path, progress: _Progress) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """What is there, and notes of what is not and hardly matters: where every item was made to its end, with all that
-    it could take over, and of a run whose results have been taken over.
+    """The directories that are there, and notes of those that are gone and not needed: every item was made to its end,
+    or the results of the run that this one extends have been taken over.
 
     Raises ConfigError where another one is gone: nothing that was to be reused is paid for unnoticed.
     """
@@ -258,10 +247,10 @@ def _reused(manifest: Mapping[str, Any], folder: Path, progress: _Progress) -> t
     extended = manifest.get("extends") or {}
     needed = [path for path in gone if str(path) != extended.get("run_dir")]
     if needed and progress.made < manifest["items"]:
-        anew = line_to_fork(standing(folder), folder)
+        line = fork_command(standing(folder), folder)
         raise ConfigError(
             f"the run reuses replies of {', '.join(map(str, needed))}, which cannot be found; put it back, or begin a "
-            f"new run that does without it and asks what neither this run nor another one that is there has: {anew}"
+            f"new run that does without it and asks what neither this run nor another one that is there has: {line}"
         )
     return there, without(gone)
 
@@ -272,27 +261,22 @@ def _sinks(manifest: Mapping[str, Any], wanted: Wanted) -> Sequence[str]:
         return wanted.sinks
     for row in manifest.get("not_written", ()):
         if row["path"] == "sinks":
-            told = ", ".join(manifest["sinks"])
-            raise ConfigError([Problem("sinks", f"{row['hint']} (the run has: {told})")])
+            raise ConfigError([Problem("sinks", f"{row['hint']} (the run has: {', '.join(manifest['sinks'])})")])
     return tuple(manifest.get("sinks", ()))
 
 
 def _progress(folder: Path, again: frozenset[str], there: Sequence[Continuation]) -> _Progress:
     if not journal_of(folder).is_file():
         return _Progress()
-    done = errors = 0
-    waiting: dict[str, int] = {}
+    done = errors = made = 0
     with JournalReader.open(folder) as reader:
         replaced = set().union(*(continuation.remaining(reader) for continuation in there))
         for end in reader.ends():
-            if end.task in replaced:
-                continue
-            if stands(end, again):
-                done += 1
-                errors += end.outcome == "error"
-            else:
-                waiting[end.detail or ""] = waiting.get(end.detail or "", 0) + 1
-    return _Progress(done=done, errors=errors, again=waiting)
+            if end.task not in replaced:
+                done += (final := is_final(end, again))
+                errors += final and end.outcome == "error"
+                made += final or (end.detail or "") not in CUT_SHORT
+    return _Progress(done, errors, made)
 
 
 async def aresume_run(
@@ -306,22 +290,21 @@ async def aresume_run(
     sinks: Sequence[str] | None = None,
     control: RunControl | None = None,
 ) -> VerificationResultSet:
-    """Go on with the run in this directory: what is done stays, what is missing or ended in an error that may be gone
-    is made. The results are those of the whole run; of a run that is finished they are read.
+    """Resume the run in this directory: final results are kept, and what is missing or ended in an error that may be
+    gone is made. The results are those of the whole run; of a run that is finished they are read.
 
     What is not given is as the run's manifest says: the benchmark is read from its file again, the configuration and
     the plugins are rebuilt. Keys, recorded answers and functions were not written: `config` gives them again.
-    `retry_failed` also tries those errors again that would come again. `fork` begins a new run in that directory, which
+    `retry_failed` also retries those errors that would come again. `fork` begins a new run in that directory, which
     asks only what this one has not asked. Raises ConfigError where something is missing, Changed where something
     that affects the numbers changed, and what `Benchmark.arun_verification` raises.
     """
     wanted = Wanted(benchmark=benchmark, fork=Path(fork) if fork else None, retry_failed=retry_failed, sinks=sinks)
-
     return await resumption(Path(run_dir), configured_by(config, app), wanted).carry_out(control=control)
 
 
 def configured_by(config: VerificationConfig | None, app: Karenina | None) -> Callable[[Mapping[str, Any]], RunConfig]:
-    """The configuration and the application for a manifest: those that are given, else those that it tells."""
+    """The configuration and the application for a manifest: those that are given, else its own."""
 
     def configured(manifest: Mapping[str, Any]) -> RunConfig:
         if config is not None:

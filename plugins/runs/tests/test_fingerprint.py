@@ -377,8 +377,8 @@ CODE = {"distribution": "d", "version": "1", "digest": "x"}
     [
         ({}, {}, []),
         ({"answers": "1"}, {"answers": "1"}, []),
-        ({"answers": "1"}, {"answers": "2"}, ["the answers that the run was given are not those of the beginning"]),
-        ({}, {"answers": "2"}, ["the answers that the run was given are not those of the beginning"]),
+        ({"answers": "1"}, {"answers": "2"}, ["the answers that the run was given have changed"]),
+        ({}, {"answers": "2"}, ["the answers that the run was given have changed"]),
         ({"versions": {"a": "1"}}, {"versions": {"a": "2"}}, ['the version of a was "1" and is "2"']),
         ({"versions": {"a": "1"}}, {}, ['the version of a was "1" and is null']),
         ({}, {"versions": {"a": "1"}}, ['the version of a was null and is "1"']),

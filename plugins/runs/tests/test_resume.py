@@ -523,13 +523,13 @@ def test_a_damaged_fingerprint_is_named_with_what_to_do(world: Make, tmp_path: P
 # What goes wrong before the first call
 
 
-@pytest.mark.parametrize("step", ["schedule_of", "Verifier"])
+@pytest.mark.parametrize("step", ["Schedule", "Verifier"])
 def test_a_run_that_cannot_begin_lets_go_of_its_folder(
     world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     here = world(questions=2)
 
-    def broken(*_: Any) -> Any:
+    def broken(*_: Any, **__: Any) -> Any:
         raise Stopped
 
     threads, turns = threading.active_count(), sys.getswitchinterval()

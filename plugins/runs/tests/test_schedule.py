@@ -100,7 +100,7 @@ def test_a_shuffled_order_is_the_same_for_every_run_of_one_name(plan: Callable[.
 
 
 def test_nothing_more_is_begun_when_it_may_not_go_on(plan: Callable[..., Prepared]) -> None:
-    schedule = Schedule(plan(1, 5, 1), may_go_on=lambda: len(begun) < 2)
+    schedule = Schedule(plan(1, 5, 1), may_continue=lambda: len(begun) < 2)
     begun: list[Generation] = []
     for generation in schedule:
         begun.append(generation)

@@ -148,8 +148,8 @@ def test_the_end_of_a_run_says_that_secrets_were_removed(
     for summary in (ran.get_summary(), loaded.get_summary()):
         assert summary["caveats"]["secret_removed"] == summary["models"][0]["caveats"]["secret_removed"] == 3
         first, second = (note for note in summary["notes"] if "was removed" in note)
-        assert first.startswith("the value of A_SECRET was removed from what was said for 1 item (")
-        assert second.startswith("the value of B_SECRET was removed from what was said for 3 items (")
+        assert first.startswith("the value of A_SECRET was removed from the texts of 1 item (")
+        assert second.startswith("the value of B_SECRET was removed from the texts of 3 items (")
         assert "rd-1234567" not in first
     print_parts(run_parts(ran, tmp_path / "run"), terminal := StringIO())
     shown = terminal.getvalue()

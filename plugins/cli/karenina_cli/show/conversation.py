@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
-from karenina_runs.summaries.messages import said
+from karenina_runs.summaries.messages import shown_messages
 from karenina_vocabulary.quotations import Quotation, pieces
 from karenina_vocabulary.traces import final_message, render_trace
 
@@ -95,7 +95,7 @@ def answer_text(result: VerificationResult) -> str:
 def rendered(rows: Iterable[Mapping[str, Any]]) -> str:
     """Who speaks at the edge, and the text two blanks from it, so that no text can pass for another message."""
     lines: list[str] = []
-    for message in said(rows):
+    for message in shown_messages(rows):
         lines.append(inline(message.role, 40))
         for label, text in message.blocks:
             shown = f"{inline(label, 100)}: {text}" if label else text
@@ -105,7 +105,7 @@ def rendered(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def _only_says(row: Mapping[str, Any], text: str) -> bool:
     """Whether a message is this text and nothing else."""
-    (message,) = said([row])
+    (message,) = shown_messages([row])
     return all(not label for label, _ in message.blocks) and _same("\n".join(b.text for b in message.blocks), text)
 
 

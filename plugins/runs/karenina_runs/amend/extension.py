@@ -20,11 +20,11 @@ from karenina_core.values.rubric import Rubric
 
 from ..config.config_file import RunConfig
 from ..execute.control import RunControl
-from ..execute.run_writer import PASSING, read_back, stands
+from ..execute.run_writer import PASSING, is_final, read_back
 from ..execute.runner import Destination, execute
 from ..folder.directory import answers_of_run, read_manifest
 from ..folder.reuse import followed
-from ..folder.status import line_to_go_on, standing
+from ..folder.status import resume_command, standing
 from ..journal.reader import JournalReader, journal_of
 from ..plan.items import Prepared
 from ..plan.prepare import prepare
@@ -118,7 +118,8 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
     manifest = read_manifest(folder)
     if manifest.get("status") != "completed" or not journal_of(folder).is_file():
         status = standing(folder)
-        what = f"the run in {folder} is not finished ({status.state}); finish it first: {line_to_go_on(status, folder)}"
+        line = resume_command(status, folder)
+        what = f"the run in {folder} is not finished ({status.state}); finish it first: {line}"
         raise ConfigError(what)
     made = configured(manifest)
     prepared = _prepared(folder, manifest, made, wanted)
@@ -203,7 +204,7 @@ def _scan(folder: Path, prepared: Prepared, prior: Prior, rubrics: Mapping[str, 
                     missing.append(question)
                     continue
                 found.rows += 1
-                if not stands(end, PASSING):
+                if not is_final(end, PASSING):
                     found.again += 1
                     has_answer = True  # or will have one
                     continue

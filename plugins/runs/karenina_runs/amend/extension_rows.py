@@ -24,7 +24,7 @@ from karenina_core.values.rubric import Rubric
 
 from ..answers.answers import answer_of
 from ..execute.continuation import CONTINUATIONS, Continuation, Rest
-from ..execute.run_writer import PASSING, Keeper, read_back, stands
+from ..execute.run_writer import PASSING, Keeper, is_final, read_back
 from ..folder.directory import read_manifest
 from ..journal.reader import Done, JournalReader, StoredResult
 from ..plan.items import Item, Prepared
@@ -174,7 +174,7 @@ def is_scorable(stored: StoredResult) -> bool:
 
     Not where there is no answer, where an error came before the rubric, and where the item is tried again as a whole.
     """
-    if not stands(stored, PASSING):
+    if not is_final(stored, PASSING):
         return False
     row = read_back(stored)
     return row.generation.has_answer and (stored.outcome != "error" or row.rubric is not None)

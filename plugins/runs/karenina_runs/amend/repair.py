@@ -215,7 +215,7 @@ def begun_repair(
     an answer that is to be judged again is not there.
     """
     asked_again = frozenset(row.answer for row in plan.rows) if plan.mode == "live" else frozenset()
-    found = resumption(folder, configured, evolve(wanted or Wanted(), reuses=False, asked_anew=asked_again))
+    found = resumption(folder, configured, evolve(wanted or Wanted(), reuses=False, asked_again=asked_again))
     prepared = found.prepared
     if missing := plan.without_answer:
         have = "has" if len(missing) == 1 else "have"

@@ -26,10 +26,10 @@ from karenina_core.pipeline.item import CachedAnswer
 
 from ..answers.answers import answer_of
 from ..execute.continuation import CONTINUATIONS, Continuation, Progress
-from ..execute.run_writer import PASSING, Keeper, read_back, stands
+from ..execute.run_writer import PASSING, Keeper, is_final, read_back
 from ..files.atomic_files import write_atomically, write_json
 from ..files.run_lock import LOCK, RunLock
-from ..folder.directory import ANSWERS, ASKED_ANEW, MANIFEST, RESULTS, read_manifest
+from ..folder.directory import ANSWERS, ASKED_AGAIN, MANIFEST, RESULTS, read_manifest
 from ..folder.fingerprint import digest_of
 from ..journal.connection import opened
 from ..journal.journal import Journal
@@ -108,7 +108,7 @@ class Repair(Continuation):
     def remaining(self, reader: JournalReader) -> set[str]:
         """The results that are still those of before, or have met with errors that may be gone when they are tried
         again. Raises RunDirectoryError."""
-        done = {end.task for end in reader.ends(self.results_before) if stands(end, PASSING)}
+        done = {end.task for end in reader.ends(self.results_before) if is_final(end, PASSING)}
         return {task for task in self.tasks if task not in done}
 
     def progress(self, remaining: int) -> Progress:
@@ -197,8 +197,8 @@ def begin_repair(
         ) from error
     begun: dict[str, Any] = {"repair": named(repair), "status": "running", **continued(manifest, True)}
     if mode == "live" and (folder / ANSWERS).is_file():  # what the run asks for itself is used instead of given answers
-        given = (tuple(row) for row in manifest.get(ASKED_ANEW, ()))
-        begun[ASKED_ANEW] = sorted({*given, *(row.answer for row in rows)})
+        given = (tuple(row) for row in manifest.get(ASKED_AGAIN, ()))
+        begun[ASKED_AGAIN] = sorted({*given, *(row.answer for row in rows)})
     change_manifest(folder, begun)
     return repair
 

@@ -1,5 +1,4 @@
-"""Files of answers that runs are given in place of asking models: `ReplayStore.save` and `load`, and traces recorded by
-hand.
+"""Files of answers for runs that do not ask their models: `ReplayStore.save` and `load`, and traces recorded by hand.
 
 One JSON object: `{"version": 1, "miss_policy", "entries": [{"key": {"question_id", "answering_model", "replicate"},
 "entry": {"answer": {...}, "answering_model", "replicate", "run_name", "timestamp", "fields"}}]}`, an entry a line.
@@ -12,9 +11,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
-from attrs import evolve, field, fields, frozen
+from attrs import asdict, evolve, field, fields, frozen
 from karenina_calls.ports.text import sanitize
 from karenina_vocabulary.traces import prompt_of, render_trace
 
@@ -27,6 +26,7 @@ from karenina_core.values.model_config import ManualAnswer, ModelConfig
 from karenina_core.values.question import Question
 
 from ..files.atomic_files import replacing
+from ..results.records import redacted
 from .manual import MANUAL, load_manual_traces
 
 __all__ = ["MissPolicy", "ReplayEntry", "ReplayKey", "is_store", "load", "miss_policy_of", "of_manual_traces", "save"]
@@ -45,7 +45,7 @@ ENCODE = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":
 
 @frozen
 class ReplayKey:
-    """What an answer is found by. None stands for any model, or any replicate."""
+    """What an answer is found by. None: any model, or any replicate."""
 
     question_id: str
     answering_model: str | None = None
@@ -77,8 +77,7 @@ def miss_policy_of(value: Any) -> MissPolicy:
     """Raises ValueError for what is none."""
     if value not in get_args(MissPolicy):
         raise ValueError(f"miss_policy is {value!r}; it is one of: {', '.join(get_args(MissPolicy))}")
-    policy: MissPolicy = value
-    return policy
+    return cast(MissPolicy, value)
 
 
 def is_store(path: Path) -> bool:
@@ -96,8 +95,17 @@ def save(
     redact: Callable[[str], str] | None = None,
 ) -> None:
     """See `ReplayStore.save`."""
+    begin = f'{{"version":{VERSION},"miss_policy":"{miss_policy}","entries":['
     with replacing(path) as file:
-        _write(entries, miss_policy, file, redact)
+        file.write(begin.encode("ascii"))
+        separator = "\n"
+        for key, entry in entries:
+            answer = {a.name: getattr(entry.answer, a.name) for a in fields(CachedAnswer) if a.name not in OF_ITEMS}
+            about = {a.name: getattr(entry, a.name) for a in fields(ReplayEntry) if a.name != "answer"}
+            row = {"key": asdict(key), "entry": redacted({"answer": answer, **about}, redact or str)}
+            file.write(f"{separator}{ENCODE(row)}".encode("ascii"))
+            separator = ",\n"
+        file.write(b"\n]}\n")
 
 
 def load(path: Path) -> tuple[MissPolicy, list[tuple[ReplayKey, ReplayEntry]]]:
@@ -135,8 +143,7 @@ def of_manual_traces(
         text = question.question
         digest = hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
         if found := [key for key in (question.id, text, digest) if key in answers]:
-            entry = _by_hand(answers[found[0]], answering_model, parsing_model)
-            yield ReplayKey(question.id, answering_model), entry
+            yield ReplayKey(question.id, answering_model), _by_hand(answers[found[0]], answering_model, parsing_model)
         for key in found:
             left.pop(key, None)
     if left:
@@ -147,10 +154,10 @@ def of_manual_traces(
 
 def _by_hand(recorded: ManualAnswer, answering_model: str | None, parsing_model: str | None) -> ReplayEntry:
     """As a run with the interface `manual` takes it."""
-    said, flags = sanitize(recorded.answer)
-    trace = recorded.messages or (Message("assistant", (TextBlock(said),)),)
-    told = without_prompt(trace)
-    text = said if len(told) == 1 and not told[0].tool_calls else render_trace(told)
+    cleaned, flags = sanitize(recorded.answer)
+    trace = recorded.messages or (Message("assistant", (TextBlock(cleaned),)),)
+    replies = without_prompt(trace)
+    text = cleaned if len(replies) == 1 and not replies[0].tool_calls else render_trace(replies)
     answer = CachedAnswer(
         raw_llm_response=text,
         trace_messages=tuple(trace_dicts(trace)),
@@ -159,42 +166,6 @@ def _by_hand(recorded: ManualAnswer, answering_model: str | None, parsing_model:
     )
     fields = {} if recorded.fields is None or parsing_model is None else {parsing_model: recorded.fields}
     return ReplayEntry(answer=answer, answering_model=answering_model, fields=fields)
-
-
-def _write(
-    entries: Iterable[tuple[ReplayKey, ReplayEntry]],
-    miss_policy: MissPolicy,
-    file: IO[bytes],
-    redact: Callable[[str], str] | None,
-) -> None:
-    begin = f'{{"version":{VERSION},"miss_policy":"{miss_policy}","entries":['
-    file.write(begin.encode("ascii"))
-    separator = "\n"
-    for line in map(ENCODE, _rows(entries, redact)):
-        file.write(f"{separator}{line}".encode("ascii"))
-        separator = ",\n"
-    file.write(b"\n]}\n")
-
-
-def _rows(
-    entries: Iterable[tuple[ReplayKey, ReplayEntry]], redact: Callable[[str], str] | None
-) -> Iterator[dict[str, Any]]:
-    for key, entry in entries:
-        answer = {a.name: getattr(entry.answer, a.name) for a in fields(CachedAnswer) if a.name not in OF_ITEMS}
-        told = {a.name: getattr(entry, a.name) for a in fields(ReplayEntry) if a.name != "answer"}
-        row = {
-            "key": {a.name: getattr(key, a.name) for a in fields(ReplayKey)},
-            "entry": _plain({"answer": answer, **told}, redact or str),
-        }
-        yield row
-
-
-def _plain(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(item, redact) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item, redact) for item in value]
-    return redact(value) if isinstance(value, str) else value
 
 
 def _read(row: Any, where: str) -> tuple[ReplayKey, ReplayEntry]:

@@ -36,7 +36,7 @@ class ReplayStore:
         self.miss_policy = miss_policy_of(miss_policy)
         self.overwritten = 0
         """How often another answer took the place of one with the same key."""
-        self.asked_anew: frozenset[tuple[str, str, int]] = frozenset()
+        self.asked_again: frozenset[tuple[str, str, int]] = frozenset()
         """Question, answering model and replicate of answers that a repair asks for in spite of those that are here,
         whatever the `miss_policy`. Not saved: the manifest of the run says it."""
         self._entries: dict[ReplayKey, ReplayEntry] = {}
@@ -58,7 +58,11 @@ class ReplayStore:
         The same answer once more, as of another judge, adds what that judge has extracted.
         """
         before = self._entries.get(key)
-        if before is not None and _same(before.answer, entry.answer):
+        # Usage is not compared: of an answer that judges share it is recorded once.
+        if before is not None and all(
+            getattr(before.answer, name) == getattr(entry.answer, name)
+            for name in ("raw_llm_response", "trace_messages")
+        ):
             entry = evolve(before, fields={**before.fields, **entry.fields})
         elif before is not None:
             self.overwritten += 1
@@ -121,16 +125,20 @@ class ReplayStore:
             raise ValueError(f"replicates is {replicates!r}; it is one of: {', '.join(get_args(Replicates))}")
         store = cls(miss_policy)
         models = None if answering_models is None else frozenset(answering_models)
-        for result in _read(results):
+        for result in stored_results(results) if isinstance(results, str | Path) else results:
             about = result.metadata
             if models is not None and about.answering_model not in models:
                 continue
             if (entry := _entry(result, parsed)) is None or (only_successful and about.outcome == "error"):
                 continue
-            if replicates == "all":
-                store.register(ReplayKey(about.question_id, about.answering_model, about.replicate), entry)
-            else:
-                store._choose(ReplayKey(about.question_id, about.answering_model), entry, replicates)
+            number = about.replicate if replicates == "all" else None
+            key = ReplayKey(about.question_id, about.answering_model, number)
+            before = store._entries.get(key)
+            there, new = (0 if found is None else found.replicate or 0 for found in (before, entry))
+            if number is not None or before is None or there == new:
+                store.register(key, entry)
+            elif (new < there) == (replicates == "first"):
+                store._entries[key] = entry
         return store
 
     @classmethod
@@ -146,9 +154,9 @@ class ReplayStore:
         """Answers that were recorded by hand, as `ModelConfig.manual_traces` takes them, or in a file of them.
 
         `questions` are those of the benchmark: an answer is found by a question's id, else its text, else the MD5 of
-        its text. It stands for every replicate of `answering_model`, named as `result.metadata.answering_model` has
-        it; None means any model. Fields that were recorded with it are used in place of asking `parsing_model`; without
-        one nobody's. The log warns of answers to none of the questions. Raises ConfigError for traces that are none.
+        its text. It is that of every replicate of `answering_model`, named as `result.metadata.answering_model` has
+        it; None means any model. Fields that were recorded with it are used in place of asking `parsing_model`, and not
+        without one. The log warns of answers to none of the questions. Raises ConfigError for traces that are none.
         """
         return cls._of(of_manual_traces(traces, questions, answering_model, parsing_model), miss_policy)
 
@@ -158,14 +166,6 @@ class ReplayStore:
         for key, entry in entries:
             store.register(key, entry)
         return store
-
-    def _choose(self, key: ReplayKey, entry: ReplayEntry, which: Replicates) -> None:
-        before = self._entries.get(key)
-        there, new = (found.replicate or 0 if found is not None else 0 for found in (before, entry))
-        if before is None or there == new:
-            self.register(key, entry)
-        elif (new < there) == (which == "first"):
-            self._entries[key] = entry
 
 
 def as_store(
@@ -215,25 +215,12 @@ def _entry(result: VerificationResult, parsed: bool) -> ReplayEntry | None:
     if (answer := answer_of(result)) is None:
         return None
     about, origin = result.metadata, answer.replayed_from or {}
+    extracted = result.template.parsed_llm_response if parsed and result.template is not None else None
     return ReplayEntry(
         answer=evolve(answer, replayed_from=None),
         answering_model=origin.get("answering_model", about.answering_model),
         replicate=origin.get("replicate", about.replicate),
         run_name=origin.get("run_name", about.run_name),
         timestamp=origin.get("timestamp", about.timestamp),
-        fields=_fields(result) if parsed else {},
+        fields={} if extracted is None else {about.parsing_model: dict(extracted)},
     )
-
-
-def _fields(result: VerificationResult) -> Mapping[str, Mapping[str, Any]]:
-    found = result.template.parsed_llm_response if result.template is not None else None
-    return {} if found is None else {result.metadata.parsing_model: dict(found)}
-
-
-def _same(one: CachedAnswer, other: CachedAnswer) -> bool:
-    """Whether it is the same text, made in the same way. What it took is told differently of a shared answer."""
-    return one.raw_llm_response == other.raw_llm_response and one.trace_messages == other.trace_messages
-
-
-def _read(results: Iterable[VerificationResult] | str | Path) -> Iterable[VerificationResult]:
-    return stored_results(results) if isinstance(results, str | Path) else results

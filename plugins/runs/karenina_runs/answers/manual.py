@@ -30,7 +30,9 @@ FORM = 'write "the answer", [{"role": "...", "content": "..."}, ...] or {"answer
 class _Object(dict[str, Any]):
     """A JSON object that remembers which of its keys were written more than once."""
 
-    repeated: tuple[str, ...] = ()
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
 
 
 def load_manual_traces(path: str | Path) -> dict[str, ManualAnswer]:
@@ -40,7 +42,7 @@ def load_manual_traces(path: str | Path) -> dict[str, ManualAnswer]:
     """
     try:
         data = json.loads(
-            Path(path).read_bytes().decode("utf-8-sig"), object_pairs_hook=_object, parse_constant=_no_constant
+            Path(path).read_bytes().decode("utf-8-sig"), object_pairs_hook=_Object, parse_constant=_no_constant
         )
     except OSError as error:
         reason = error.strerror or str(error)
@@ -51,17 +53,13 @@ def load_manual_traces(path: str | Path) -> dict[str, ManualAnswer]:
         raise ConfigError([Problem(str(path), f"is not JSON: {error}")]) from None
     if not isinstance(data, _Object):
         raise ConfigError([Problem(str(path), f"must be one JSON object: by question, {FORM}")])
-    if problems := [Problem(f"{path}: {_short(where)}" if where else str(path), what) for where, what in _faults(data)]:
+    problems = []
+    for key, what in _faults(data):
+        shown = key if len(key) <= LONGEST_KEY else key[: LONGEST_KEY - 1] + "…"
+        problems.append(Problem(f"{path}: {shown!r}" if key else str(path), what))
+    if problems:
         raise ConfigError(problems)
     return {key: _answer(entry) for key, entry in data.items()}
-
-
-def _object(pairs: list[tuple[str, Any]]) -> _Object:
-    found = _Object(pairs)
-    if len(found) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        found.repeated = tuple(key for key, count in counts.items() if count > 1)
-    return found
 
 
 def _no_constant(name: str) -> None:
@@ -77,41 +75,26 @@ def _faults(data: _Object) -> Iterator[tuple[str, str]]:
     for key, entry in data.items():
         if not key.strip():
             yield key, "a key must be a question's id, its text or the MD5 of its text"
-        for fault in _entry_faults(entry):
-            yield key, fault
-
-
-def _entry_faults(entry: Any) -> Iterator[str]:
-    if isinstance(entry, str):
-        return
-    if isinstance(entry, list):
-        yield from _dialogue_faults(entry)
-        return
-    if not isinstance(entry, _Object):
-        yield FORM
-        return
-    for name in entry:
-        if name not in ENTRY_KEYS:
-            yield f"unknown key {name!r}{did_you_mean(name, ENTRY_KEYS)}; {FORM}"
-    for name in _repeated(entry):
-        yield f"{name!r} is there more than once"
-    answer = entry.get("answer")
-    if isinstance(answer, list):
-        yield from _dialogue_faults(answer)
-    elif not isinstance(answer, str):
-        yield f"the answer must be a text; {FORM}"
-    if not isinstance(entry.get("fields"), _Object | None):
-        yield "fields must be an object: the values that a judge would extract from the answer, by field"
-
-
-def _dialogue_faults(messages: list[Any]) -> Iterator[str]:
-    if twice := next(_repeated(messages), None):
-        yield f"{twice!r} is there more than once in one message"
-        return
-    try:
-        read_messages(messages)
-    except ValueError as error:
-        yield str(error)
+        answer = entry
+        if isinstance(entry, _Object):
+            answer = entry.get("answer")
+            for name in entry:
+                if name not in ENTRY_KEYS:
+                    yield key, f"unknown key {name!r}{did_you_mean(name, ENTRY_KEYS)}; {FORM}"
+            for name in _repeated(entry):
+                yield key, f"{name!r} is there more than once"
+            if not isinstance(entry.get("fields"), _Object | None):
+                yield key, "fields must be an object: the values that a judge would extract from the answer, by field"
+        if isinstance(answer, list):
+            if twice := next(_repeated(answer), None):
+                yield key, f"{twice!r} is there more than once in one message"
+                continue
+            try:
+                read_messages(answer)
+            except ValueError as error:
+                yield key, str(error)
+        elif not isinstance(answer, str):
+            yield key, f"the answer must be a text; {FORM}" if isinstance(entry, _Object) else FORM
 
 
 def _repeated(value: Any) -> Iterator[str]:
@@ -136,7 +119,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(entry) for key, entry in value.items()}
     return [_plain(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _short(key: str) -> str:
-    return repr(key if len(key) <= LONGEST_KEY else key[: LONGEST_KEY - 1] + "…")

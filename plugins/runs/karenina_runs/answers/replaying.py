@@ -1,4 +1,4 @@
-"""Which items of a run are given their answers, and what is missing: known before a model is called."""
+"""Which items of a run replay an answer, and which answers are missing: known before a model is called."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ NO_ANSWER = "has no answer to be replayed, or not of every model and replicate"
 def replayed(prepared: Prepared, generation: Generation) -> CachedAnswer | None:
     """The answer that was captured for these items; None where their answering model is to be asked.
 
-    Not where a repair has it asked for anew, nor where agents look into the folder that an answer was worked out in: it
-    is gone.
+    Not where a repair has it generated again, nor where agents look into the folder that an answer was worked out in:
+    it is gone.
     """
     store, item = prepared.answers, generation.items[0]
-    if store is None or _asked_anew(store, item) or judged_by_folder(prepared, item):
+    if store is None or _asked_again(store, item) or judged_by_folder(prepared, item):
         return None
     found = store.lookup(item.question.id, str(item.answering.identity), item.replicate)
     return None if found is None else found.replayed(strict=store.miss_policy != "fall_through")
@@ -51,7 +51,7 @@ def unanswered(prepared: Prepared) -> frozenset[str]:
     without = frozenset(
         generation.items[0].question.id
         for generation in prepared.generations()
-        if not _asked_anew(store, generation.items[0]) and replayed(prepared, generation) is None
+        if not _asked_again(store, generation.items[0]) and replayed(prepared, generation) is None
     )
     if len(without) == len(prepared.questions):
         raise ConfigError([Problem("answers", f"no question has all of its answers; {_there(store)}")])
@@ -71,37 +71,32 @@ def check_answers(prepared: Prepared) -> list[str]:
     store = prepared.answers
     if store is None:
         return []
-    missing, anew, total = 0, 0, 0
+    missing, again, total = 0, 0, 0
     named: list[str] = []
     for generation in prepared.generations():
         total += 1
-        if _asked_anew(store, generation.items[0]):
-            anew += 1
+        if _asked_again(store, generation.items[0]):
+            again += 1
         elif replayed(prepared, generation) is None:
             missing += 1
             if len(named) < MOST_NAMED:
-                named.append(_missing(prepared, generation))
+                item = generation.items[0]
+                gone = "agents look into the folder that the answer was worked out in, which is gone"
+                why = f": {gone}" if judged_by_folder(prepared, item) else ""
+                named.append(f"{item.question.id}, {item.answering.identity}, replicate {item.replicate}{why}")
     if missing and store.miss_policy == "strict":
         if missing > len(named):
             named.append(f"and {missing - len(named)} more")
         what = f"{missing} of {plural(total, 'answer')} are not there; give them too, {ASK}"
         raise ConfigError([Problem("answers", "\n  ".join([what, *named, _there(store)]))])
-    notes = [f"{total - missing - anew} of {plural(total, 'answer')} are replayed; their models are not asked"]
-    if anew:
-        notes.append(f"{plural(anew, 'answer')} not replayed, although given: a repair has them asked for anew")
+    notes = [f"{total - missing - again} of {plural(total, 'answer')} are replayed; their models are not asked"]
+    if again:
+        notes.append(f"{plural(again, 'answer')} not replayed, although given: a repair generates them again")
     if store.overwritten:
         differing = plural(store.overwritten, "answer")
         notes.append(f"{differing} to be replayed: given twice and differ; the last one counts")
     return notes
 
 
-def _asked_anew(store: ReplayStore, item: Item) -> bool:
-    return (item.question.id, str(item.answering.identity), item.replicate) in store.asked_anew
-
-
-def _missing(prepared: Prepared, generation: Generation) -> str:
-    item = generation.items[0]
-    name = f"{item.question.id}, {item.answering.identity}, replicate {item.replicate}"
-    if judged_by_folder(prepared, item):
-        return f"{name}: agents look into the folder that the answer was worked out in, which is gone"
-    return name
+def _asked_again(store: ReplayStore, item: Item) -> bool:
+    return (item.question.id, str(item.answering.identity), item.replicate) in store.asked_again

@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from attrs import evolve, field, frozen
 
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @frozen(kw_only=True)
 class Flags:
-    """What the command line says. Whatever is empty or None was not said and overrides nothing."""
+    """Options of the command line; what is empty or None was not given and overrides nothing."""
 
     run: Mapping[str, Any] = field(factory=dict)
     """Fields of VerificationConfig without models and features."""
@@ -54,7 +54,7 @@ class Flags:
     supplied: tuple[Supplied, ...] = ()
     """Fields of every model behind an interface."""
     trust: bool = False
-    """Run Python templates in this process. Nothing but the command line and the Python API may say so."""
+    """Run Python templates in this process. Only the command line and the Python API can set it."""
     trust_line: str = "karenina verify BENCHMARK --trust"
     """What to type for `trust`, shown to those who tried another way."""
 
@@ -77,8 +77,8 @@ def load_config(
 ) -> RunConfig:
     """Read all layers and make the application and the configuration.
 
-    `sets` are texts `key.path=value`. `models=False` leaves the models out, for what calls none. `base` is what is
-    true where no layer says otherwise, in place of the environment: the configuration of a run that goes on. Raises
+    `sets` are texts `key.path=value`. `models=False` leaves the models out, for what calls none. `base` is the
+    lowest layer in place of the environment: the configuration of a run that is resumed. Raises
     ConfigError with every problem of every layer.
     """
     flags = flags or Flags()
@@ -91,7 +91,13 @@ def load_config(
     ]
     supplied = {flag: _attempt(problems, flag.read) for flag in flags.supplied} if models else {}
     app = _attempt(problems, lambda: _application(layers), layers)
-    resolve = _resolver(app) if app else lambda model: None
+
+    def resolve(model: str) -> str | None:
+        try:
+            return cast("str | None", app.hooks.karenina_resolve_model(model=model)) if app else None
+        except Exception as error:  # code of a plugin
+            raise PluginError(f"a plugin failed to resolve the model {model!r}: {one_line(error)}") from error
+
     config = _attempt(problems, lambda: configure(layers, flags, resolve, supplied=supplied, models=models))
     if problems or app is None or config is None:
         raise ConfigError(dict.fromkeys(problems))
@@ -111,11 +117,16 @@ def configure(
     `resolve_model` gives the interface of a model `provider/name`, `supplied` the values of `flags.supplied`, None
     where one cannot be read. Raises ConfigError with every problem.
     """
-    problems: list[Problem] = [*misshapen(layers), *_trust_problems(layers, flags)]
+    problems = misshapen(layers)
+    trusting = [layer for layer in layers if "code_policy" in layer.run()]
+    if not flags.trust and trusting and trusting[-1].run()["code_policy"] == "trusted":
+        # Only the command line may allow this: files are shared, and environments inherited.
+        message = f"{trusting[-1].label} may not say 'trusted'; remove that and type: {flags.trust_line}"
+        problems.append(Problem("run.code_policy", message))
     layers = [_without_views(layer, problems) for layer in layers]
     features = _features(layers, flags, problems)
-    said = Layer("the command line", {"run": {**flags.run, **({"code_policy": "trusted"} if flags.trust else {})}})
-    every = [*layers, said]
+    options = Layer("the command line", {"run": {**flags.run, **({"code_policy": "trusted"} if flags.trust else {})}})
+    every = [*layers, options]
     document = merged(layer.table for layer in every)
     run = dict(_table(document.get("run")))
     named = {role: run.pop(f"{role}_models", ()) for role in ("answering", "parsing")}
@@ -123,7 +134,11 @@ def configure(
     config = _attempt(problems, lambda: structure_fields(run, VerificationConfig, "run"), every)
     made: Mapping[str, Any] = {}
     if models:
-        tables = Tables(_table(document.get("models")), named, _origins(layers))
+        origins: dict[str, dict[str, str]] = {}
+        for layer in layers:
+            for name, table in _table(layer.table.get("models")).items():
+                origins.setdefault(name, {}).update(dict.fromkeys(_table(table), layer.label))
+        tables = Tables(_table(document.get("models")), named, origins)
         made, found = configured_models(tables, (flags.answering, flags.parsing), resolve_model, supplied or {})
         problems += [_with_origin(problem, layers) for problem in found]
     if problems or config is None:
@@ -143,17 +158,6 @@ def _application(layers: Sequence[Layer]) -> Karenina:
         lists["only"] = []
     settings = {name: table for name, table in _table(document.get("plugins")).items() if isinstance(table, Mapping)}
     return Karenina.installed(settings=settings, **lists)
-
-
-def _resolver(app: Karenina) -> Callable[[str], str | None]:
-    def resolve(model: str) -> str | None:
-        try:
-            interface: str | None = app.hooks.karenina_resolve_model(model=model)
-        except Exception as error:  # a plugin's code
-            raise PluginError(f"a plugin failed to resolve the model {model!r}: {one_line(error)}") from error
-        return interface
-
-    return resolve
 
 
 def _features(layers: Sequence[Layer], flags: Flags, problems: list[Problem]) -> set[str]:
@@ -177,7 +181,7 @@ def _features(layers: Sequence[Layer], flags: Flags, problems: list[Problem]) ->
 
 
 def _without_views(layer: Layer, problems: list[Problem]) -> Layer:
-    """The layer with the settings that its views stand for. Its own switches win over those of a view."""
+    """The layer with its views replaced by the settings that they mean. Its own switches win over those of a view."""
     run = dict(layer.run())
     for name, about in facts().items():
         if about.stands_for is None or (value := run.pop(name, None)) is None:
@@ -189,15 +193,6 @@ def _without_views(layer: Layer, problems: list[Problem]) -> Layer:
             continue
         run |= {setting: value for setting, value in meant.items() if setting not in switches() or setting not in run}
     return evolve(layer, table={**layer.table, "run": run}) if layer.run() else layer
-
-
-def _trust_problems(layers: Sequence[Layer], flags: Flags) -> list[Problem]:
-    """Only the command line may lower the guard: files are shared, and environments inherited."""
-    said = [layer for layer in layers if "code_policy" in layer.run()]
-    if flags.trust or not said or said[-1].run()["code_policy"] != "trusted":
-        return []
-    message = f"{said[-1].label} may not say 'trusted'; remove that and type: {flags.trust_line}"
-    return [Problem("run.code_policy", message)]
 
 
 def _table(value: Any) -> Mapping[str, Any]:
@@ -223,12 +218,3 @@ def _with_origin(problem: Problem, layers: Sequence[Layer]) -> Problem:
 
 def _has(table: Any, names: Sequence[str]) -> bool:
     return not names or (isinstance(table, Mapping) and names[0] in table and _has(table[names[0]], names[1:]))
-
-
-def _origins(layers: Sequence[Layer]) -> dict[str, dict[str, str]]:
-    """The layer that each field of a `[models.NAME]` table is from, by table and field."""
-    origins: dict[str, dict[str, str]] = {}
-    for layer in layers:
-        for name, table in _table(layer.table.get("models")).items():
-            origins.setdefault(name, {}).update(dict.fromkeys(_table(table), layer.label))
-    return origins

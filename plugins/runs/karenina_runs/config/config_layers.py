@@ -83,7 +83,7 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
 
 
 def settings_layer(sets: Iterable[str]) -> Layer:
-    """The layer of `--set` options, the later ones winning. Raises ConfigError."""
+    """The layer of `--set` options, later ones win. Raises ConfigError."""
     table: dict[str, Any] = {}
     problems: list[Problem] = []
     for text in sets:
@@ -109,15 +109,6 @@ def parse_setting(text: str) -> tuple[tuple[str, ...], Any]:
     path, separator, value = text.partition("=")
     if not separator:
         raise ConfigError([Problem(f"--set {text}", "write --set key.path=value")])
-    keys = _keys(path)
-    if len(keys) < 2 or keys[0] not in TABLES:
-        hint = did_you_mean(keys[0], TABLES) if keys else ""
-        what = f"a path begins with run., models.NAME. or plugins.NAME.{hint}"
-        raise ConfigError([Problem(f"--set {path}", what)])
-    return keys, toml_or_text(value)
-
-
-def _keys(path: str) -> tuple[str, ...]:
     try:
         node: Any = tomllib.loads(f"{path} = 0")
     except ValueError:
@@ -128,7 +119,10 @@ def _keys(path: str) -> tuple[str, ...]:
         keys.append(key)
     if node != 0 or "\n" in path:
         raise ConfigError([Problem(f"--set {path}", 'is no path; quote unusual names: models."gpt-4.1".temperature')])
-    return tuple(keys)
+    if len(keys) < 2 or keys[0] not in TABLES:
+        what = f"a path begins with run., models.NAME. or plugins.NAME.{did_you_mean(keys[0], TABLES)}"
+        raise ConfigError([Problem(f"--set {path}", what)])
+    return tuple(keys), toml_or_text(value)
 
 
 def misshapen(layers: Sequence[Layer]) -> list[Problem]:
@@ -145,18 +139,14 @@ def misshapen(layers: Sequence[Layer]) -> list[Problem]:
             elif name not in (*TABLES, *LISTS):
                 what = f"unknown setting{did_you_mean(name, (*TABLES, *LISTS))}"
             else:
-                problems += _no_tables(name, value, layer.label) if name in ("models", "plugins") else []
+                problems += [
+                    Problem(f"{name}.{key}", f"expected a table [{name}.{key}], got {entry!r} (from {layer.label})")
+                    for key, entry in (value.items() if name in ("models", "plugins") else ())
+                    if not isinstance(entry, Mapping)
+                ]
                 continue
             problems.append(Problem(name, f"{what} (from {layer.label})"))
     return problems
-
-
-def _no_tables(name: str, value: Mapping[str, Any], label: str) -> list[Problem]:
-    return [
-        Problem(f"{name}.{key}", f"expected a table [{name}.{key}], got {entry!r} (from {label})")
-        for key, entry in value.items()
-        if not isinstance(entry, Mapping)
-    ]
 
 
 def is_texts(value: Any) -> bool:
@@ -165,7 +155,7 @@ def is_texts(value: Any) -> bool:
 
 
 def merged(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """All of them in one, the later ones winning: tables key by key, everything else as a whole."""
+    """All of them in one, later ones win: tables are merged key by key, everything else is replaced."""
     whole: dict[str, Any] = {}
     for table in tables:
         whole = _merge(whole, table)

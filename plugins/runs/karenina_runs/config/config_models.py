@@ -29,7 +29,7 @@ FIELDS = {
 
 @frozen(kw_only=True)
 class ModelFlags:
-    """What the command line says about the models of one role. Whatever is empty or None was not said."""
+    """Options of the command line for the models of one role; empty or None: not given."""
 
     role: Literal["answering", "parsing"]
     models: tuple[str, ...] = field(default=(), converter=texts)
@@ -74,7 +74,7 @@ class _Entry:
     origins: Mapping[str, str] = field(factory=dict)
     """Where its fields are from, as far as it is known."""
 
-    def told(self, problem: Problem) -> Problem:
+    def with_origin(self, problem: Problem) -> Problem:
         """The problem with where its field is from."""
         name = re.split(r"[.\[]", problem.path.removeprefix(f"{self.path}."), maxsplit=1)[0]
         every = set(self.origins.values())
@@ -95,18 +95,26 @@ def configured_models(
     """The models by field of VerificationConfig, and everything that is wrong with them."""
     problems: list[Problem] = []
     entries = {flags.role: _entries(flags, tables, problems) for flags in roles}
-    entries["parsing"] = entries["parsing"] or _recorded_judge(entries["answering"])
+    if not entries["parsing"] and len(entries["answering"]) == 1 and entries["answering"][0].is_manual:
+        recorded = entries["answering"][0]  # recorded answers may have the judge's fields, so that no judge is called
+        entries["parsing"] = [_Entry(f"{recorded.path} (as judge)", dict(recorded.table), recorded.origins)]
     every = [entry for role in entries.values() for entry in role]
     for flag in supplied:
         if not any(entry.table.get("interface") == flag.interface for entry in every):
             what = f"no model reads them; add --answering-interface {flag.interface}"
             problems.append(Problem(flag.option, what))
-    made = {}
+    made: dict[str, tuple[ModelConfig, ...]] = {}
     for role, listed in entries.items():
-        ready = [_completed(entry, resolve_model, supplied) for entry in listed]
-        made[f"{role}_models"] = tuple(model for entry in ready if (model := _made(entry, problems)) is not None)
-    problems += _unused(tables, {entry.path for entry in every})
-    return made, problems
+        for entry in listed:
+            _complete(entry.table, resolve_model, supplied)
+        models = [_made(entry, problems) for entry in listed]
+        made[f"{role}_models"] = tuple(model for model in models if model is not None)
+    unused: list[Problem] = []
+    for name, table in tables.models.items():
+        if isinstance(table, Mapping) and not any(entry.path == f"models.{name}" for entry in every):
+            _made(_Entry(f"models.{name}", {"id": name, **table}, tables.origins.get(name, {})), unused)
+    # Recorded answers are only missed where they are used.
+    return made, problems + [problem for problem in unused if not problem.path.endswith(".manual_traces")]
 
 
 def structure_fields(table: Mapping[str, Any], cls: type[T], path: str, together: Sequence[str] = ()) -> T:
@@ -125,8 +133,8 @@ def structure_fields(table: Mapping[str, Any], cls: type[T], path: str, together
         for name in single
         for problem in _mistakes({**base, name: table[name]}, cls, path)
     ]
-    told = {problem.message for problem in found}
-    found += [problem for problem in problems if problem.path != path or problem.message not in told]
+    known = {problem.message for problem in found}
+    found += [problem for problem in problems if problem.path != path or problem.message not in known]
     raise ConfigError(dict.fromkeys(found))
 
 
@@ -141,12 +149,21 @@ def _mistakes(table: Mapping[str, Any], cls: type, path: str) -> Sequence[Proble
 def _entries(flags: ModelFlags, tables: Tables, problems: list[Problem]) -> list[_Entry]:
     """The models of one role: those named by flags, else those that the file lists, with the role's flags applied."""
     before = len(problems)
+    names, path = tables.listed.get(flags.role, ()), f"run.{flags.role}_models"
+    entries: list[_Entry] = []
     if flags.models:
         entries = [_named(name, tables, f"--{flags.role}-model {name}") for name in flags.models]
     elif flags.interface == MANUAL:
         entries = [_Entry(f"--{flags.role}-interface manual", {})]
+    elif not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        problems.append(Problem(path, f"expected a list of names of [models.NAME] tables, got {names!r}"))
     else:
-        entries = _listed(flags.role, tables, problems)
+        for position, name in enumerate(names):
+            if name in tables.models:
+                entries.append(_named(name, tables, ""))
+            else:
+                hint = did_you_mean(name, tables.models)
+                problems.append(Problem(f"{path}[{position}]", f"there is no table [models.{name}]{hint}"))
     given: dict[str, Any] = flags.fields()
     if given and not entries and len(problems) == before:
         first = next(flag for flag, name in FIELDS.items() if name in given).replace("_", "-")
@@ -154,20 +171,8 @@ def _entries(flags: ModelFlags, tables: Tables, problems: list[Problem]) -> list
         problems.append(Problem(f"--{flags.role}-{first}", what))
     if "api_key_env" in given:  # the flag wins over a key that the file holds
         given["endpoint_api_key"] = None
-    said = dict.fromkeys(given, "the command line")
-    return [_Entry(entry.path, {**entry.table, **given}, {**entry.origins, **said}) for entry in entries]
-
-
-def _listed(role: str, tables: Tables, problems: list[Problem]) -> list[_Entry]:
-    names, path = tables.listed.get(role, ()), f"run.{role}_models"
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        problems.append(Problem(path, f"expected a list of names of [models.NAME] tables, got {names!r}"))
-        return []
-    for position, name in enumerate(names):
-        if name not in tables.models:
-            hint = did_you_mean(name, tables.models)
-            problems.append(Problem(f"{path}[{position}]", f"there is no table [models.{name}]{hint}"))
-    return [_named(name, tables, "") for name in names if name in tables.models]
+    origin = dict.fromkeys(given, "the command line")
+    return [_Entry(entry.path, {**entry.table, **given}, {**entry.origins, **origin}) for entry in entries]
 
 
 def _named(name: str, tables: Tables, path: str) -> _Entry:
@@ -179,41 +184,25 @@ def _named(name: str, tables: Tables, path: str) -> _Entry:
     return _Entry(path or f"models.{name}", {"model_name": name})
 
 
-def _recorded_judge(answering: Sequence[_Entry]) -> list[_Entry]:
-    """Recorded answers can bring the judge's fields along: then nobody needs to be asked."""
-    if len(answering) == 1 and answering[0].is_manual:
-        return [_Entry(f"{answering[0].path} (as judge)", dict(answering[0].table), answering[0].origins)]
-    return []
-
-
-def _completed(entry: _Entry, resolve_model: Callable[[str], str | None], supplied: Mapping[Supplied, Any]) -> _Entry:
-    """With the interface of a model `provider/name` that has none, and with what is supplied to its interface."""
-    table = dict(entry.table)
+def _complete(
+    table: dict[str, Any], resolve_model: Callable[[str], str | None], supplied: Mapping[Supplied, Any]
+) -> None:
+    """Add the interface of a model `provider/name` that has none, and what is supplied to its interface."""
     name = table.get("model_name")
     if "interface" not in table and isinstance(name, str) and "/" in name and (interface := resolve_model(name)):
         table["interface"] = interface
     for flag, value in supplied.items():
         if table.get("interface") == flag.interface:
             table[flag.name] = {} if value is None else value  # what cannot be read is one problem, not two
-    return _Entry(entry.path, table, entry.origins)
 
 
 def _made(entry: _Entry, problems: list[Problem]) -> ModelConfig | None:
     table = {"model_name": MANUAL, **entry.table} if entry.is_manual else entry.table
     if entry.is_manual and table.get("manual_traces") is None:
         missing = "the manual interface needs recorded answers (--manual-traces FILE)"
-        problems.append(entry.told(Problem(f"{entry.path}.manual_traces", missing)))
+        problems.append(entry.with_origin(Problem(f"{entry.path}.manual_traces", missing)))
     try:
         return structure_fields(table, ModelConfig, entry.path, together=("interface", "model_name", "manual_traces"))
     except ConfigError as error:
-        problems += map(entry.told, error.problems)
+        problems += map(entry.with_origin, error.problems)
         return None
-
-
-def _unused(tables: Tables, used: set[str]) -> list[Problem]:
-    """Mistakes in tables that this run does not need. Recorded answers are only missed where they are used."""
-    problems: list[Problem] = []
-    for name, table in tables.models.items():
-        if isinstance(table, Mapping) and f"models.{name}" not in used:
-            _made(_Entry(f"models.{name}", {"id": name, **table}, tables.origins.get(name, {})), problems)
-    return [problem for problem in problems if not problem.path.endswith(".manual_traces")]

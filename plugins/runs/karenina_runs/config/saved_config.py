@@ -1,4 +1,4 @@
-"""What a run directory keeps of the configuration, and the way back from it to a configuration."""
+"""The configuration of a run as its manifest has it, written and read back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HINTS = {
 FROM_PYTHON = "a function or an object cannot be written; resume from Python: karenina_core.resume_run(DIR, config=...)"
 MASKED = "it holds something secret and was not written; give it again: --set {path}=VALUE"
 OWN_FILES = {"replay": ("record",)}
-"""Settings of plugins that name a new file for each run. What was recorded of the beginning is in the journal too."""
+"""Settings of plugins that name a new file for each run. What the first process recorded is in the journal too."""
 
 
 def recorded(prepared: Prepared, sinks: Sequence[str], redact: Callable[[str], str]) -> dict[str, Any]:
@@ -41,25 +41,35 @@ def recorded(prepared: Prepared, sinks: Sequence[str], redact: Callable[[str], s
     """
     config, app = prepared.config, prepared.app
     tables = _tables(config)
-    settings = {name: dict(table) for name, table in app.tables.items()}
-    plain = json.loads(json.dumps(settings, default=str))
+    plugin_settings = json.loads(json.dumps({name: dict(table) for name, table in app.tables.items()}, default=str))
+    data = dict(unstructure(config))
+    for role in ROLES:  # addresses of tool servers may hold something secret
+        data[f"{role}_models"] = [
+            {**model, "mcp_urls_dict": {name: shown_address(at) for name, at in model["mcp_urls_dict"].items()}}
+            for model in data[f"{role}_models"]
+        ]
     missing = [
-        *_of_models(config, tables, redact),
+        *_missing_of_models(config, tables, redact),
         *(
             f"run.{name}"
             for name, about in facts().items()
             if about.write and not isinstance(getattr(config, name), str)
         ),
-        *_masked(plain, redact, "plugins"),
+        *_masked(plugin_settings, redact, "plugins"),
         *(["sinks"] if any(redact(without_password(uri)) != uri for uri in sinks) else []),
     ]
+    hints = {}
+    for path in missing:
+        owner, _, name = path.rpartition(".")
+        hint = FROM_PYTHON if path.startswith("run.") else HINTS.get(name, MASKED)
+        hints[path] = hint.format(owner=owner, path=path)
     return {
-        "config": _config(config),
-        "tables": {role: tables[role] for role in ROLES},
-        "plugin_settings": plain,
+        "config": data,
+        "tables": tables,
+        "plugin_settings": plugin_settings,
         "blocked_plugins": [info.name for info in app.plugins if info.state == "blocked"],
         "sinks": [without_password(uri) for uri in sinks],
-        "not_written": [{"path": path, "hint": _hint(path)} for path in dict.fromkeys(missing)],
+        "not_written": [{"path": path, "hint": hint} for path, hint in hints.items()],
     }
 
 
@@ -70,7 +80,12 @@ def rubric_definition(prepared: Prepared) -> dict[str, Any] | None:
     rubric, names = prepared.benchmark.rubric, prepared.config.rubric_trait_names
     if rubric is None or prepared.mode == "template_only":
         return None
-    named = replaced_models(rubric if names is None else rubric.only(names), _named)
+    named = replaced_models(
+        rubric if names is None else rubric.only(names),
+        lambda model: ModelConfig(
+            interface=model.interface, model_provider=model.model_provider, model_name=model.model_name
+        ),
+    )
     data: dict[str, Any] = unstructure(named)
     del data["provenance"]  # of what is evaluated for one question
     for trait in data["callable_traits"]:
@@ -78,50 +93,43 @@ def rubric_definition(prepared: Prepared) -> dict[str, Any] | None:
     return data if any(data.values()) else None
 
 
-def _named(model: ModelConfig) -> ModelConfig:
-    return ModelConfig(interface=model.interface, model_provider=model.model_provider, model_name=model.model_name)
-
-
 def rebuilt(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str], flags: Flags) -> RunConfig:
     """The application and the configuration of a run, with what a file, `--set` and flags say instead.
 
-    The environment's settings are those of the beginning. Raises ConfigError with everything that was not written and
-    is not given now, and with every other problem.
+    The environment's settings are those with which the run began. Raises ConfigError with everything that was not
+    written and is not given now, and with every other problem.
     """
     sets = tuple(sets)
     base = _layer(manifest, trusted=flags.trust)
     given = merged(layer.table for layer in (*([read_layer(path)] if path else []), settings_layer(sets)))
-    if problems := [
-        Problem(row["path"], row["hint"]) for row in _missing(manifest) if not _is_given(row, given, flags)
-    ]:
+    problems = []
+    for row in manifest.get("not_written", ()):
+        owner, _, name = row["path"].rpartition(".")
+        is_given = (
+            row["path"] == "sinks"  # no part of the configuration
+            or any(name == supplied.name for supplied in flags.supplied)
+            or _has(given, row["path"])
+            or (name == "endpoint_api_key" and _has(given, f"{owner}.api_key_env"))
+        )
+        if not is_given:
+            problems.append(Problem(row["path"], row["hint"]))
+    if problems:
         raise ConfigError(problems)
     return load_config(path, sets, flags, base=base)
-
-
-def _config(config: VerificationConfig) -> Mapping[str, Any]:
-    """The configuration, with addresses of tool servers that show nothing secret."""
-    data = dict(unstructure(config))
-    for role in ("answering_models", "parsing_models"):
-        data[role] = [
-            {**model, "mcp_urls_dict": {name: shown_address(at) for name, at in model["mcp_urls_dict"].items()}}
-            for model in data[role]
-        ]
-    return data
 
 
 def _tables(config: VerificationConfig) -> dict[str, list[str]]:
     """The name of a table for every model, by role: its id. Models that differ have different names."""
     known: dict[str, ModelConfig] = {}
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {role: [] for role in ROLES}
     for role, models in zip(ROLES, (config.answering_models, config.parsing_models), strict=True):
         for model in models:
             names = [str(model.id), *(f"{model.id} ({number})" for number in range(2, len(known) + 3))]
-            name = next(name for name in names if known.setdefault(name, model) == model)
-            found.setdefault(role, []).append(name)
-    return {role: found.get(role, []) for role in ROLES}
+            found[role].append(next(name for name in names if known.setdefault(name, model) == model))
+    return found
 
 
-def _of_models(
+def _missing_of_models(
     config: VerificationConfig, tables: Mapping[str, list[str]], redact: Callable[[str], str]
 ) -> Iterator[str]:
     for role, models in zip(ROLES, (config.answering_models, config.parsing_models), strict=True):
@@ -150,25 +158,6 @@ def _masked(value: Any, redact: Callable[[str], str], path: str) -> Iterator[str
         yield path
 
 
-def _hint(path: str) -> str:
-    owner, _, name = path.rpartition(".")
-    if path.startswith("run."):
-        return FROM_PYTHON
-    return HINTS.get(name or path, MASKED).format(owner=owner, path=path)
-
-
-def _missing(manifest: Mapping[str, Any]) -> list[Mapping[str, str]]:
-    """Without sinks, which are no part of the configuration."""
-    return [row for row in manifest.get("not_written", ()) if row["path"] != "sinks"]
-
-
-def _is_given(row: Mapping[str, str], given: Mapping[str, Any], flags: Flags) -> bool:
-    path, name = row["path"], row["path"].rpartition(".")[2]
-    if any(name == supplied.name for supplied in flags.supplied):
-        return True
-    return _has(given, path) or (name == "endpoint_api_key" and _has(given, f"{path.rpartition('.')[0]}.api_key_env"))
-
-
 def _has(table: Any, path: str) -> bool:
     """Whether a path leads to something. Names on the way may hold dots."""
     if not isinstance(table, Mapping):
@@ -179,7 +168,7 @@ def _has(table: Any, path: str) -> bool:
 
 
 def _layer(manifest: Mapping[str, Any], *, trusted: bool) -> Layer:
-    """The configuration of the beginning, as a configuration file would have it. Raises ConfigError."""
+    """The configuration with which the run began, as a configuration file would have it. Raises ConfigError."""
     try:
         run = dict(manifest["config"])
         listed = {role: list(run.pop(f"{role}_models")) for role in ROLES}

@@ -1,4 +1,4 @@
-"""How a run has come about: what is there before its first call, what is asked again, what is written at its end.
+"""What a run has before its first call, what it repeats, and what it writes at its end.
 
 `Continuation` is a run that begins, with nothing. A distribution that continues runs in another way derives a class
 from it, and declares by an entry point of the group `karenina.continuations` what makes one of a run directory:
@@ -30,7 +30,7 @@ CONTINUATIONS = "continuations"
 
 @frozen
 class Progress:
-    """How far a continuation is that has begun, for people."""
+    """The progress of a continuation, to be shown."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -50,7 +50,7 @@ class Rest:
 
 @frozen(kw_only=True)
 class Continuation:
-    """See above: this one is of a run that begins and, with `reopens`, of one that is resumed."""
+    """That of a run that begins and, with `reopens`, of one that is resumed."""
 
     kind: ClassVar[str] = ""
     """The name of its entry point."""
@@ -82,15 +82,15 @@ class Continuation:
         return set()
 
     def progress(self, remaining: int) -> Progress | None:
-        """How far it is, where so many tasks remain; None: nobody needs to know."""
+        """Where so many tasks remain; None: it is not shown."""
         return None
 
     def facts(self, *, done: bool = False) -> dict[str, Any]:
-        """What the manifest says of it from the beginning on, and when `done`: all that was there is taken over."""
+        """What the manifest has of it from the beginning on, and when `done`: all earlier results are taken over."""
         return {}
 
     def configured(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """What the manifest says from now on of how the run is configured. Raises RunDirectoryError."""
+        """The configuration of the run for the manifest. Raises RunDirectoryError."""
         return facts
 
     def replaced(self, journal: Journal) -> set[str]:
@@ -132,7 +132,7 @@ def begun(folder: Path, manifest: Mapping[str, Any]) -> list[Continuation]:
 
 
 def settings_of(manifest: Mapping[str, Any], there: list[Continuation]) -> Mapping[str, Any]:
-    """The manifest with the settings with which the run goes on."""
+    """The manifest with the settings with which the run is resumed."""
     config = dict(manifest["config"])
     for continuation in there:
         config |= continuation.settings
@@ -140,7 +140,7 @@ def settings_of(manifest: Mapping[str, Any], there: list[Continuation]) -> Mappi
 
 
 def resumed(there: list[Continuation], prepared: Prepared, again: frozenset[str]) -> Continuation:
-    """How the run is resumed, with all that has begun. Raises ConfigError."""
+    """That of the resumed run, with all that has begun. Raises ConfigError."""
     found = Continuation(reopens=True, again=again)
     for continuation in there:
         found = continuation.resumed(prepared, found)

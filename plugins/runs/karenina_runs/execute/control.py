@@ -1,23 +1,30 @@
-"""Ending a run before it is done: first without losing a call that is under way, then at once."""
+"""Ending a run early, first without losing a call that is under way, then at once; and synchronous twins."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 from attrs import define, field
 from karenina_calls.limits.limiter import Gateway
 
-__all__ = ["RunControl"]
+from karenina_core.plugin.application import Karenina, current
+
+__all__ = ["RunControl", "synchronous"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 A_MOMENT = 0.25
-"""Seconds for what needs no more calls: reading the last replies, checking them, keeping the results."""
+"""Seconds for what needs no more calls: reading the last replies, checking them, keeping the results. Chosen: a user
+who has pressed Ctrl-C does not notice them."""
 
 
 @define(eq=False)
 class RunControl:
-    """What may end a run that goes on, from the loop in which it runs."""
+    """Ends a run early, from the loop in which it runs."""
 
     _wanted: asyncio.Event = field(factory=asyncio.Event)
 
@@ -47,3 +54,17 @@ class RunControl:
         await gateway.quiet()
         await asyncio.wait({task}, timeout=A_MOMENT)
         task.cancel()
+
+
+def synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The twin for synchronous callers of a coroutine function that takes an `app`: with the same parameters."""
+
+    @wraps(function)
+    def run(*args: P.args, **options: P.kwargs) -> T:
+        app = options["app"] = current(cast(Karenina | None, options.get("app")))
+        return app.run(function(*args, **options))
+
+    run.__name__ = function.__name__.removeprefix("a")
+    run.__qualname__ = f"{function.__qualname__.removesuffix(function.__name__)}{run.__name__}"
+    run.__doc__ = f"The same for synchronous callers; works inside notebooks. See `{function.__name__}`."
+    return run

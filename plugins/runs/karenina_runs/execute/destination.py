@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
-from karenina_calls.limits.limiter import Gateway
 from karenina_calls.ports.client import Model
 
 from ..folder.directory import RunDirectory, secrets_of_run
 from ..folder.reuse import Sources, followed
 from ..plan.items import Prepared
-from ..plan.schedule import Schedule
 from .continuation import Continuation
 from .run_writer import Keeper, unread
 
-__all__ = ["Destination", "directory_of", "keeper_of", "schedule_of"]
+__all__ = ["Destination", "directory_of", "keeper_of"]
 
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -46,7 +44,7 @@ class Destination:
     continuation: Continuation = field(factory=Continuation)
     """What is there already."""
     forked_from: Mapping[str, Any] | None = None
-    """The run from which this one goes on in a directory of its own, for the manifest."""
+    """The run that this one continues in a directory of its own, for the manifest."""
 
 
 def directory_of(path: Path, prepared: Prepared, destination: Destination, answerers: Iterable[Model]) -> RunDirectory:
@@ -60,7 +58,7 @@ def directory_of(path: Path, prepared: Prepared, destination: Destination, answe
 
 
 def keeper_of(directory: RunDirectory, prepared: Prepared, sources: Sources, destination: Destination) -> Keeper:
-    """What a failure leaves behind, others may write to again."""
+    """Where it cannot be opened, the directory is released."""
     about: dict[str, Any] = {"secrets": secrets_of_run(prepared), "sources": sources.readers, "lock": directory.lock}
     about |= {"again": destination.continuation.again, "replaced": destination.continuation.replaced}
     try:
@@ -76,8 +74,3 @@ def keeper_of(directory: RunDirectory, prepared: Prepared, sources: Sources, des
         finally:
             directory.release()
         raise
-
-
-def schedule_of(prepared: Prepared, keeper: Keeper | None, gateway: Gateway) -> Schedule:
-    is_done = keeper.is_done if keeper is not None else lambda generation: False
-    return Schedule(prepared, prepared.config.task_ordering, is_done, lambda: not gateway.exhausted)

@@ -1,4 +1,4 @@
-"""How a run ends: its sinks are closed, and its directory says what became of it."""
+"""The state of a run, and how it ends: its sinks are closed, and its manifest gets its status."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from ..plan.items import Item, Prepared
 from ..results.sinks import Sinks
 from ..summaries.summary import Tally, spent
 from .continuation import Continuation
-from .restore import UNFINISHED, count_stale
-from .run_writer import Keeper
+from .run_writer import Keeper, read_back
 from .senders import Senders
 from .surroundings import Surroundings
 
@@ -32,7 +31,7 @@ __all__ = ["RunState", "end", "one_of"]
 
 @define(eq=False, kw_only=True)
 class RunState:
-    """What a run has and has done."""
+    """What a run has, and what it has done."""
 
     prepared: Prepared
     answerers: Mapping[ModelIdentity, Model]
@@ -46,7 +45,7 @@ class RunState:
     sources: Sources = field(factory=Sources)
     tally: Tally = field(init=False)
     stale: set[str] = field(factory=set, init=False)
-    """Tasks whose results of before are to be replaced, and are not yet."""
+    """Tasks whose earlier results are to be replaced, and are not yet."""
     in_doubt: list[tuple[Item, VerificationResult, list[Done]]] = field(factory=list, init=False)
     """Results that were being kept when the run was ended at once; the list has those that are on the disk."""
     unfinished: int = field(default=0, init=False)
@@ -57,12 +56,12 @@ class RunState:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the checks noticed, and what the tool servers did while the run went on."""
+        """Of the checks, the tool servers, the senders, and what is left to be done."""
         remarks = (remark for model in self.answerers.values() for remark in model.remarks)
         kept = self.continuation.notes(self.keeper) if self.keeper is not None else ()
         left = [*self.gateway.left_undone, *self.gateway.advice, *kept]
         if self.unfinished:
-            left.insert(0, UNFINISHED.format(plural(self.unfinished, "item")))
+            left.insert(0, f"left until the run is resumed: {plural(self.unfinished, 'item')}")
         settings = (*self.prepared.notes, *self.surroundings.notes)
         return tuple(dict.fromkeys((*settings, *self.sources.notes, *remarks, *self.senders.notes, *left)))
 
@@ -75,25 +74,19 @@ class RunState:
         about: dict[str, Any] = {"run_dir": run_dir, "left_out": self.prepared.left_out, "ledger": self.ledger}
         return self.tally.document(notes=self.notes, **about)
 
-    def count_kept_late(self) -> bool:
-        """Count what came to the disk when the run was ending. Returns whether anything did."""
-        found = [(item, result, done) for item, result, kept in self.in_doubt for done in kept]
-        for item, result, done in found:
-            self.stale.discard(done.task)
-            self.tally.add(result, item.position)
-        return bool(found)
-
 
 async def end(run: RunState, directory: RunDirectory | None, status: str, failure: BaseException | None) -> None:
-    """Nothing that goes wrong here keeps the sinks open, or the directory from saying how the run ended. `failure` is
-    what it failed with. Raises RunDirectoryError."""
+    """Close the sinks, and write to the directory how the run ended, whatever goes wrong before. `failure` is what it
+    failed with. Raises RunDirectoryError."""
     run.surroundings.close()
     run.gateway.close()
     summary: dict[str, Any] = {}
     run_dir: Path | None = directory.path if directory else None
     try:
         if run.keeper is not None:
-            count_stale(run.keeper, run.stale, run.tally)
+            for task in sorted(run.stale):  # those that were not tried again keep their results
+                if (stored := run.keeper.journal.reader.result(task)) is not None:
+                    run.tally.add(read_back(stored), stored.position)
         summary = run.summary(run_dir)
     finally:
         try:
@@ -103,7 +96,15 @@ async def end(run: RunState, directory: RunDirectory | None, status: str, failur
             failure = failure or error
             raise
         finally:  # also when a second interrupt does not wait for the sinks
-            _ended(run, directory, status, summary, failure)
+            try:
+                if directory is not None:
+                    facts = {"summary": summary, "ledger": run.ledger or {}, "sink_failures": run.sinks.failures}
+                    directory.ended(status, failure, facts, lanes=run.gateway.history(), notes=run.notes)
+            except RunDirectoryError:
+                if not isinstance(failure, RunDirectoryError):  # it says more about the same
+                    raise
+            finally:  # observers get the end also where the run directory cannot be written
+                run.prepared.app.observe("karenina_run_finished", summary=summary, status=status)
 
 
 async def _closed(run: RunState, run_dir: Path | None, summary: dict[str, Any]) -> None:
@@ -111,25 +112,13 @@ async def _closed(run: RunState, run_dir: Path | None, summary: dict[str, Any]) 
         await run.senders.aclose()
         if run.keeper is not None:
             await run.keeper.aclose()
-            late = run.count_kept_late()
+            late = [(item, result, done) for item, result, kept in run.in_doubt for done in kept]
+            for item, result, done in late:  # results that came to the disk when the run was ending
+                run.stale.discard(done.task)
+                run.tally.add(result, item.position)
             summary |= run.summary(run_dir) if late else spent(run.ledger)  # the last failures are counted now
     finally:
         await run.sinks.close(summary)
-
-
-def _ended(
-    run: RunState, directory: RunDirectory | None, status: str, summary: dict[str, Any], failure: BaseException | None
-) -> None:
-    """Observers hear of the end also where the run directory cannot be written."""
-    try:
-        if directory is not None:
-            facts = {"summary": summary, "ledger": run.ledger or {}, "sink_failures": run.sinks.failures}
-            directory.ended(status, failure, facts, lanes=run.gateway.history(), notes=run.notes)
-    except RunDirectoryError:
-        if not isinstance(failure, RunDirectoryError):  # it says more about the same
-            raise
-    finally:
-        run.prepared.app.observe("karenina_run_finished", summary=summary, status=status)
 
 
 def one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -140,9 +129,9 @@ def one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
     first, *others = _leaves(group)
     if any(type(other) is not type(first) for other in others):
         return group.derive([first, *others]).with_traceback(group.__traceback__)
-    for told in dict.fromkeys(one_line(other) for other in others):
-        if told != one_line(first):
-            first.add_note(f"and in another item: {told}")
+    for line in dict.fromkeys(one_line(other) for other in others):
+        if line != one_line(first):
+            first.add_note(f"and in another item: {line}")
     return first
 
 

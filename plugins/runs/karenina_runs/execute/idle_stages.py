@@ -1,4 +1,4 @@
-"""Stages that do not end: no item is held for ever by code that waits for something that does not come.
+"""Time-outs of stages: code that waits for something that does not come holds no item up for ever.
 
 What is asked of models, embedders and search tools has time limits of its own, and may wait for a place, for a provider
 that refuses, or for a batch: none of that is counted here.
@@ -32,7 +32,6 @@ takes place, and no stage is ended for it."""
 
 @define(eq=False)
 class _Watched:
-    item: ItemCalls
     context: VerificationContext
     plan: StageOrchestrator
     limit: StageLimit = field(factory=StageLimit)
@@ -53,7 +52,7 @@ class IdleStages:
 
     async def run(self, item: ItemCalls, context: VerificationContext, plan: StageOrchestrator) -> VerificationResult:
         """Run the stages of one item, in a task that is its own."""
-        self.items[item] = watched = _Watched(item, context, plan)
+        self.items[item] = watched = _Watched(context, plan)
         current_limit.set(watched.limit)
         try:
             return await plan.ready().run(context)
@@ -63,30 +62,27 @@ class IdleStages:
     async def watch(self) -> None:
         while True:
             await asyncio.sleep(self.limit / LOOKS)
-            for watched in list(self.items.values()):
-                self._look(watched)
-
-    def _look(self, watched: _Watched) -> None:
-        item = watched.item
-        progress = (item.begun, item.ended, *watched.context.progress)
-        if progress != watched.progress or item.begun != item.ended:
-            watched.progress, watched.idle = progress, 0
-            return
-        watched.idle += 1
-        if watched.idle >= LOOKS and watched.task is not None:
-            watched.limit.cancel(watched.task, KareninaError(self._why(watched)))
+            for item, watched in list(self.items.items()):
+                progress = (item.begun, item.ended, *watched.context.progress)
+                if progress != watched.progress or item.begun != item.ended:
+                    watched.progress, watched.idle = progress, 0
+                    continue
+                watched.idle += 1
+                if watched.idle >= LOOKS and watched.task is not None:
+                    watched.limit.cancel(watched.task, KareninaError(self._why(watched)))
 
     def _why(self, watched: _Watched) -> str:
-        told, more = f"ended after {self.limit:g} s without progress and without a call under way", "stage_idle_timeout"
+        what = f"ended after {self.limit:g} s without progress and without a call under way"
         stage = watched.context.progress[0]
         if stage is None:  # middleware, whose plugin is named anyway
-            return f"{told}; {more} gives it more time"
+            return f"{what}; stage_idle_timeout gives it more time"
         plugin = watched.plan.owner(stage.name)
         found = next((info.distribution for info in self.app.plugins if info.name == plugin), None)
-        return f"{told}; it is a stage of {found or 'no distribution'} (plugin {plugin}), {more} gives it more time"
+        owner = f"{found or 'no distribution'} (plugin {plugin})"
+        return f"{what}; it is a stage of {owner}, stage_idle_timeout gives it more time"
 
     def running(self, loop: asyncio.AbstractEventLoop) -> str:
-        """The stage whose turn it is in this event loop, from any thread; empty where that is not known."""
+        """The stage that is running in this event loop, from any thread; empty where that is not known."""
         task = asyncio.current_task(loop)
         found = (watched.context.progress[0] for watched in list(self.items.values()) if watched.task is task)
         return next((stage.name for stage in found if stage is not None), "")
@@ -94,7 +90,7 @@ class IdleStages:
 
 @asynccontextmanager
 async def watched_stages(config: VerificationConfig, app: Karenina) -> AsyncIterator[IdleStages]:
-    """While this goes on, stages of its items that make no progress for `stage_idle_timeout` are ended."""
+    """Within it, stages of its items that make no progress for `stage_idle_timeout` are ended."""
     stages = IdleStages(config.stage_idle_timeout or 0.0, app)
     watching = asyncio.ensure_future(stages.watch()) if stages.limit else None
     try:

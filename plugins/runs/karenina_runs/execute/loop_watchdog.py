@@ -1,4 +1,4 @@
-"""Whether the event loop goes on: what holds it up holds up every item of a run, and is told with the place."""
+"""What blocks the event loop blocks every item of a run: it is logged with its place in the code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import gc
 import sys
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -16,50 +15,26 @@ from attrs import define, field
 
 from karenina_core.log import get_logger
 
-__all__ = ["LONGEST_TURN", "Lags", "Stalls", "fewer_collections", "frame_of", "stalls_told"]
+__all__ = ["LONGEST_TURN", "Stalls", "fewer_collections", "frame_of", "stalls_logged"]
 
 OBJECTS = (100_000, 10, 10)
 """New objects between two collections, and after how many of those older ones are looked at; Python's own: 700, 10, 10.
 """
 _runs: list[tuple[int, int, int]] = []
-"""What was set before each run of this process that goes on."""
+"""What was set before each of the runs that are under way in this process."""
 LONGEST_TURN = 0.25
-"""Seconds for which nothing else may have its turn; beyond them it is told."""
+"""Seconds for which nothing else can run; longer stalls are logged."""
 LOUD = 1.0
-"""Seconds from which on it is a warning: shorter ones are also what first uses of libraries cost."""
+"""Seconds from which on it is a warning: first uses of libraries take shorter ones, too."""
 LOOKS_EVERY, TURNS_EVERY = 0.05, 0.025
+"""Seconds. Chosen: there are two turns between looks, and five looks within `LONGEST_TURN`."""
 LASTING = 10.0
 """Seconds after which it is a warning while it lasts, for it may never end: five times what the longest turn that is
 expected in a run takes, a search for a pattern."""
-MOST_TOLD = 20
-"""Stalls of one run that are told; further ones are only counted."""
+MOST_LOGGED = 20
+"""Stalls of one run that are logged; further ones are only counted. Chosen: a log stays readable with so many."""
 FRAMES = 8
 log = get_logger("karenina.run")
-
-
-@define(eq=False)
-class Lags:
-    """How late the event loop was, in classes a tenth wide: it takes the same memory however long it goes on."""
-
-    bounds: tuple[float, ...] = tuple(0.0001 * 1.1**step for step in range(140))
-    counts: list[int] = field(init=False)
-    largest: float = 0.0
-
-    def __attrs_post_init__(self) -> None:
-        self.counts = [0] * (len(self.bounds) + 1)
-
-    def add(self, seconds: float) -> None:
-        self.counts[bisect_right(self.bounds, seconds)] += 1
-        self.largest = max(self.largest, seconds)
-
-    def quantile(self, part: float) -> float:
-        """Seconds that this part of the turns was late at most; 0.0 without any."""
-        wanted, seen = part * sum(self.counts), 0
-        for place, count in enumerate(self.counts):
-            seen += count
-            if count and seen >= wanted:
-                return min(self.largest, self.bounds[min(place, len(self.bounds) - 1)])
-        return 0.0
 
 
 @define(eq=False)
@@ -72,13 +47,11 @@ class Stalls:
     """
 
     running: Callable[[], str] = lambda: ""
-    """The stage whose turn it is."""
+    """Gives the stage that is running."""
     lasting: float = LASTING
-    lags: Lags = field(factory=Lags)
     count: int = 0
     """Turns that were longer than `LONGEST_TURN`."""
     _turns: int = 0
-    _due: float = 0.0
     _timer: asyncio.TimerHandle | None = None
     _thread: threading.Thread | None = None
     _done: threading.Event = field(factory=threading.Event)
@@ -89,7 +62,7 @@ class Stalls:
         """In the thread of the loop."""
         self._loop_thread = threading.get_ident()
         self._schedule = f"/proc/self/task/{threading.get_native_id()}/schedstat"
-        self._next()
+        self._turn()
         self._thread = threading.Thread(target=self._look, name="karenina-stalls", daemon=True)
         self._thread.start()
 
@@ -100,19 +73,13 @@ class Stalls:
         if self._thread is not None:
             self._thread.join()
 
-    def _next(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._due = loop.time() + TURNS_EVERY
-        self._timer = loop.call_later(TURNS_EVERY, self._turn)
-
     def _turn(self) -> None:
         self._turns += 1
-        self.lags.add(max(0.0, asyncio.get_running_loop().time() - self._due))
-        self._next()
+        self._timer = asyncio.get_running_loop().call_later(TURNS_EVERY, self._turn)
 
     @property
     def kept_waiting(self) -> float:
-        """Seconds in which the loop's thread could go on and the machine ran something else; 0.0 where nobody knows."""
+        """Seconds in which the loop's thread was ready and the machine ran something else; 0.0 where it is unknown."""
         try:
             with open(self._schedule, "rb") as file:
                 return int(file.read().split()[1]) / 1e9
@@ -125,7 +92,7 @@ class Stalls:
         while not self._done.wait(LOOKS_EVERY):
             if self._turns != seen:
                 if where:
-                    self._tell(looks, where)
+                    self._log(looks, where)
                 seen, looks, waited, where = self._turns, 0, self.kept_waiting, ""
                 continue
             looks += 1
@@ -133,17 +100,17 @@ class Stalls:
                 where = _place(frame_of(self._loop_thread))
             if where and looks == lasting:
                 where = _place(frame_of(self._loop_thread))
-                told = "the event loop is held up, and every item with it; this ends by itself or with the process"
-                log.warning(told, seconds=self.lasting, stage=self.running(), by=where)
+                what = "the event loop is held up, and every item with it; this ends by itself or with the process"
+                log.warning(what, seconds=self.lasting, stage=self.running(), by=where)
         if where:
-            self._tell(looks, where)
+            self._log(looks, where)
 
-    def _tell(self, looks: int, where: str) -> None:
+    def _log(self, looks: int, where: str) -> None:
         self.count += 1
-        if self.count <= MOST_TOLD:
+        if self.count <= MOST_LOGGED:
             seconds = round(looks * LOOKS_EVERY, 2)
-            tell = log.warning if seconds >= LOUD else log.info
-            tell("the event loop was held up, and every item with it", seconds=seconds, by=where)
+            write = log.warning if seconds >= LOUD else log.info
+            write("the event loop was held up, and every item with it", seconds=seconds, by=where)
 
 
 def _place(frame: FrameType | None) -> str:
@@ -157,8 +124,8 @@ def _place(frame: FrameType | None) -> str:
 
 
 @contextmanager
-def stalls_told(running: Callable[[], str] = lambda: "", lasting: float = LASTING) -> Iterator[Stalls]:
-    """Tell in the log what holds the running event loop up meanwhile; `running` gives the stage whose turn it is."""
+def stalls_logged(running: Callable[[], str] = lambda: "", lasting: float = LASTING) -> Iterator[Stalls]:
+    """Log what blocks the running event loop meanwhile; `running` gives the stage that is running."""
     stalls = Stalls(running, lasting)
     stalls.start()
     try:

@@ -24,7 +24,16 @@ from ..journal.reader import Done, JournalReader, StoredResult, journal_of
 from ..plan.items import Generation, Item
 from ..results.records import portable_record
 
-__all__ = ["PASSING", "Keeper", "read_back", "stands", "unread", "unreadable", "write_missing_results", "write_results"]
+__all__ = [
+    "PASSING",
+    "Keeper",
+    "is_final",
+    "read_back",
+    "unread",
+    "unreadable",
+    "write_missing_results",
+    "write_results",
+]
 
 PASSING = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
 """Errors that may be gone when the item is tried again. The budget is that of the run: an agent that used up its own
@@ -32,8 +41,8 @@ would do so again."""
 UNREADABLE = "judge"
 
 
-def stands(done: Done, again: Collection[str]) -> bool:
-    """Whether a result is not one of those that are tried again: errors of these kinds."""
+def is_final(done: Done, again: Collection[str]) -> bool:
+    """Whether a result is no error of one of the kinds that are tried again."""
     return done.outcome != "error" or (done.column or "") not in again
 
 
@@ -64,8 +73,8 @@ class Keeper:
         replaced: Callable[[Journal], set[str]] = lambda journal: set(),
         lock: RunLock | None = None,
     ) -> Keeper:
-        """Nobody else can write to the folder from now on; `lock` is the caller's. `replaced` has the journal ask again
-        for what is made again, and gives the tasks. Raises RunDirectoryError."""
+        """No other process can write to the folder from now on; `lock` is the caller's. `replaced` marks calls of the
+        journal that are made again, and gives their tasks. Raises RunDirectoryError."""
         journal = Journal.open(folder, run_id=run_id, secrets=secrets, sources=sources, lock=lock)
         tasks = replaced(journal)
         if UNREADABLE in again:
@@ -79,21 +88,21 @@ class Keeper:
         final = about.outcome_detail == "budget" and asked is not None and not asked.kept_out
         done = Done(self.task(item), item.position, about.result_id, about.outcome, about.outcome_detail, final)
         await self.journal.put_result(done, portable_record(result, self.secrets), kept)
-        if stands(done, PASSING):  # else what was asked in vain is asked again, and not what was there before taken
+        if is_final(done, PASSING):  # else its failed calls are made again, and the earlier ones are not reused
             self.replaced.discard(done.task)
 
     def is_done(self, generation: Generation) -> bool:
-        """Whether all its items have results that stand. Raises RunDirectoryError."""
+        """Whether all its items have final results. Raises RunDirectoryError."""
         return all(map(self.has_result, generation.items))
 
     def has_result(self, item: Item) -> bool:
-        """Whether the item has a result that stands: any outcome, and any error that would come again."""
+        """Whether the item has a final result: any outcome, and any error that would come again."""
         done = self.journal.done(self.task(item))
-        return done is not None and self.stands(done)
+        return done is not None and self.is_final(done)
 
-    def stands(self, done: Done) -> bool:
+    def is_final(self, done: Done) -> bool:
         """Whether a result is neither tried again nor still to be replaced."""
-        return stands(done, self.again) and done.task not in self.replaced
+        return is_final(done, self.again) and done.task not in self.replaced
 
     def is_replaced(self, item: Item) -> bool:
         """Whether the result of an item is still to be replaced."""
@@ -109,7 +118,7 @@ class Keeper:
         self._closes = True
         try:
             await self.journal.aclose()
-        except RunDirectoryError:  # what was first says how to go on
+        except RunDirectoryError:  # the first error says how to continue
             with contextlib.suppress(RunDirectoryError):
                 await asyncio.to_thread(write_results, self.folder)
             raise
@@ -132,7 +141,7 @@ def unread(reader: JournalReader) -> frozenset[str]:
 
 
 def read_back(found: StoredResult) -> VerificationResult:
-    """The result as it was. Raises RunDirectoryError."""
+    """The result of a journal. Raises RunDirectoryError."""
     try:
         return structure(json.loads(found.line), VerificationResult)
     except (ValueError, RecursionError) as error:  # a ConfigError is one, too
@@ -150,7 +159,7 @@ def unreadable(found: StoredResult, error: Exception) -> RunDirectoryError:
 def write_results(folder: Path) -> None:
     """Make `results.jsonl` of the journal: a line for every item that has a result, in the order of the plan.
 
-    Whatever happens, there is the file of before or the whole new one. Raises RunDirectoryError.
+    Whatever happens, there is the old file or the whole new one. Raises RunDirectoryError.
     """
     try:
         with replacing(folder / RESULTS) as file, JournalReader.open(folder) as reader:
@@ -171,15 +180,14 @@ def write_missing_results(folder: Path) -> None:
 
     Results that the journal cannot give any more are no reason to. Raises RunDirectoryError.
     """
-    if journal_of(folder).is_file() and not _as_in_journal(folder):
-        with RunLock(folder):
-            write_results(folder)
-
-
-def _as_in_journal(folder: Path) -> bool:
+    if not journal_of(folder).is_file():
+        return
     try:
-        with (folder / RESULTS).open("rb") as lines, JournalReader.open(folder) as reader:
-            told = (f"{found.line}\n".encode() for found in reader.results())
-            return all(line == there for line, there in zip_longest(told, lines)) or reader.damaged["results"] > 0
+        with (folder / RESULTS).open("rb") as there, JournalReader.open(folder) as reader:
+            lines = (f"{found.line}\n".encode() for found in reader.results())
+            if all(line == old for line, old in zip_longest(lines, there)) or reader.damaged["results"] > 0:
+                return
     except FileNotFoundError:
-        return False
+        pass
+    with RunLock(folder):
+        write_results(folder)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, closing
 from functools import partial
 from itertools import takewhile
-from pathlib import Path
-from typing import Any
 
 from attrs import define, field
 from karenina_calls.metering import Metering
 from karenina_calls.models.models import open_models
-from karenina_calls.models.overrides import model_pool
+from karenina_calls.models.overrides import model_pool, overrides
+from karenina_calls.ports.item_calls import current_item
 from karenina_calls.secrets.redaction import Secrets
 
 from karenina_core.pipeline.item import CachedAnswer
@@ -32,14 +31,14 @@ from ..results.sinks import RunInfo, Sinks, make_sink, without_password
 from ..results.stored import StoredSequence
 from .continuation import Rest
 from .control import RunControl
-from .destination import Destination, directory_of, keeper_of, schedule_of
+from .destination import Destination, directory_of, keeper_of
 from .ending import RunState, end, one_of
 from .idle_stages import watched_stages
-from .loop_watchdog import fewer_collections, stalls_told
-from .restore import is_blocked, is_left, picked_up
+from .loop_watchdog import fewer_collections, stalls_logged
+from .run_writer import Keeper, read_back
 from .senders import Senders
 from .single import Verifier
-from .surroundings import Place, surroundings_of
+from .surroundings import Place, surroundings_kind
 from .working import Working
 
 __all__ = ["Destination", "execute"]
@@ -47,7 +46,7 @@ __all__ = ["Destination", "execute"]
 
 @define(eq=False, kw_only=True)
 class _Running(RunState):
-    """One run while it goes on."""
+    """One run while it is under way."""
 
     verifier: Verifier
     schedule: Schedule
@@ -60,11 +59,7 @@ class _Running(RunState):
 
     def __attrs_post_init__(self) -> None:
         RunState.__attrs_post_init__(self)
-        self.working = Working(self.senders.items_at_once, self._next)
-
-    def _next(self) -> Coroutine[Any, Any, None] | None:
-        generation = next(self.schedule, None)
-        return None if generation is None else self.generation(generation)
+        self.working = Working(self.senders.items_at_once, lambda: next(map(self.generation, self.schedule), None))
 
     async def generation(self, generation: Generation) -> None:
         """The items of one answer that have no result yet."""
@@ -76,7 +71,9 @@ class _Running(RunState):
     async def _generation(self, generation: Generation) -> None:
         """The first item generates the answer; then the other judges read it, at the same time where they do not work
         in the folder that it has left."""
-        waiting = [item for item in generation.items if not self._has_result(item)]
+        keeper = self.keeper
+        is_done = [keeper is not None and (keeper.has_result(i) or self._is_unscored(i)) for i in generation.items]
+        waiting = [item for item, done in zip(generation.items, is_done, strict=True) if not done]
         waiting = await self._judged_again(waiting)
         cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
         if cached is None and any(map(self._is_unscored, generation.items)):  # the answer is there: none is asked for
@@ -98,20 +95,20 @@ class _Running(RunState):
                     for item in waiting:
                         group.create_task(self._in_turn(item, cached, None))
 
-    def _has_result(self, item: Item) -> bool:
-        return self.keeper is not None and (self.keeper.has_result(item) or self._is_unscored(item))
-
     def _is_unscored(self, item: Item) -> bool:
         return bool(self.unscored) and self.keeper is not None and self.keeper.task(item) in self.unscored
 
     def _would_be_lost(self, waiting: Sequence[Item]) -> bool:
         """Whether nothing keeps the answer of these items, while a judge of theirs is asked no more: what is done in a
-        folder is done once more when the run is gone on with, and without a run directory nothing can be."""
-        blocked = [is_blocked(item, self.gateway) for item in waiting]
+        folder is done once more when the run is resumed, and without a run directory nothing can be."""
+        blocked = []
+        for item in waiting:
+            models = (item.answering, item.parsing, *(model for _, model in overrides([item.rubric])))
+            blocked.append(any(map(self.gateway.is_closed, models)))
         return all(blocked) if self.keeper is None else any(blocked) and self.surroundings.wanted(waiting[0])
 
     async def _judged_again(self, waiting: Sequence[Item]) -> list[Item]:
-        """Have answers that stay judged again. Returns the other items."""
+        """Have the judges called again for answers that are kept. Returns the other items."""
         keeper = self.keeper
         if keeper is None or not keeper.replaced:
             return list(waiting)
@@ -138,7 +135,7 @@ class _Running(RunState):
             asked_for = [item for item in waiting if not self.keeper.is_replaced(item)]
             there += asked_for  # work that was done in a folder is asked for once, whatever became of its judges
         elif first in waiting and not (self.continuation.shares_answers and self.keeper.stored(first) is None):
-            return None  # it is made once more, of the calls that are paid for, and tells what it took
+            return None  # it is made once more, of the calls that are paid for, and records their usage
         stored = (self.keeper.stored(item) for item in there)
         return next((answer for result in stored if result is not None and (answer := answer_of(result))), None)
 
@@ -147,9 +144,9 @@ class _Running(RunState):
         async with self.working.place(), self.senders.item():
             files = self.surroundings.files_to_keep()
             result = await self.verifier.verify(item, cached, place, files)
-            if self.keeper is not None and is_left(result):
+            if self.keeper is not None and _lacks_calls(result):
                 self.unfinished += 1
-                await asyncio.sleep(0)  # thousands may be refused at once: others have their turn
+                await asyncio.sleep(0)  # thousands may be refused at once: other items can run
                 return result
             await self._finished(item, result)  # before anything that takes long: what is paid for is not lost
             await self.surroundings.keep(place, item, result, files)
@@ -162,7 +159,7 @@ class _Running(RunState):
         async with self.working.place(), self.senders.item():
             files = self.surroundings.files_to_keep()
             found = await self.verifier.verify(item, rest.answer, None, files)
-            if is_left():
+            if _lacks_calls():
                 self.unfinished += 1
                 self.unscored.add(self.keeper.task(item))
                 return
@@ -186,7 +183,7 @@ class _Running(RunState):
         self.prepared.app.observe("karenina_item_finished", result=result)
         if self.on_result is not None:
             self.on_result(result)
-        await asyncio.sleep(0)  # models that answer at once never let the loop have its turn: signals, timers, others
+        await asyncio.sleep(0)  # models that answer at once would never let signals, timers and other items run
 
 
 async def execute(
@@ -200,12 +197,12 @@ async def execute(
 
     Raises ConfigError, RunDirectoryError and PluginError before the first call, where the results could not be kept or
     a model's adapter does not work; RunDirectoryError also later, when results can no longer be kept. What ends a run
-    in several items at once, such as that or an error of `on_result`, is raised once, with what the others said as
+    in several items at once, such as that or an error of `on_result`, is raised once, with the other messages as
     notes; errors of different types are raised together, as an ExceptionGroup.
     """
     destination, secrets = destination or Destination(), Secrets(secrets_of_run(prepared))
     app, config = prepared.app, prepared.config
-    surroundings = surroundings_of(prepared, destination.run_dir)
+    surroundings = surroundings_kind().of_run(prepared, destination.run_dir)
     senders = Senders.of_run(config, keeps=destination.run_dir is not None)
     metering = Metering(senders, app=app, secrets=secrets)
     async with (
@@ -224,8 +221,7 @@ async def execute(
             held.callback(keeper.close)
             metering.keep_in(keeper.journal)
             senders.keep_in(keeper.journal)
-        run_name, templates = prepared.run_name, prepared.templates
-        what = (app, config, prepared.mode, run_name, templates, answerers, judges, pool, stages, surroundings)
+        what = (app, config, prepared.mode, prepared.run_name, prepared.templates)
         run = _Running(
             prepared=prepared,
             answerers=answerers,
@@ -236,8 +232,13 @@ async def execute(
             continuation=destination.continuation,
             keeper=keeper,
             sources=sources,
-            verifier=Verifier(*what),
-            schedule=schedule_of(prepared, keeper, senders.gateway),
+            verifier=Verifier(*what, answerers, judges, pool, stages, surroundings),
+            schedule=Schedule(
+                prepared,
+                config.task_ordering,
+                is_done=keeper.is_done if keeper is not None else lambda generation: False,
+                may_continue=lambda: not senders.gateway.exhausted,
+            ),
             on_result=on_result,
         )
         await _carry_out(run, directory, control or RunControl())
@@ -248,19 +249,29 @@ async def execute(
 
 
 async def _carry_out(run: _Running, directory: RunDirectory | None, control: RunControl) -> None:
-    """Open the sinks, run every generation, and leave the run directory in a state that says how it ended."""
+    """Open the sinks, run every generation, and write how the run ended."""
     app, prepared = run.prepared.app, run.prepared
     run_dir = directory.path if directory else None
     status, failure = "failed", None
     try:
         continuation = run.continuation
-        await run.sinks.open(_info(prepared, run_dir, resumed=continuation.has_results))
+        await run.sinks.open(
+            RunInfo(
+                run_name=prepared.run_name,
+                run_dir=run_dir,
+                benchmark=prepared.benchmark.name,
+                items=len(prepared),
+                secrets=frozenset(secrets_of_run(prepared)),
+                resumed=continuation.has_results,
+            )
+        )
         if continuation.has_results and directory is not None and run.keeper is not None:
-            directory.goes_on(continuation.configured(directory.configured(prepared)))
+            directory.resumed(continuation.configured(directory.configured(prepared)))
             await continuation.take_over(run.keeper, prepared)
-            run.stale |= await picked_up(run.keeper, run.gateway.budget, run.tally, run.sinks)
-        app.observe("karenina_run_started", run=_started(prepared, run_dir))
-        with fewer_collections(), stalls_told(partial(run.verifier.stages.running, asyncio.get_running_loop())):
+            await _count_results(run, run.keeper)
+        about = {"run_name": prepared.run_name, "benchmark": prepared.benchmark.name, "items": len(prepared)}
+        app.observe("karenina_run_started", run={**about, "run_dir": str(run_dir) if run_dir else None})
+        with fewer_collections(), stalls_logged(partial(run.verifier.stages.running, asyncio.get_running_loop())):
             await control.until_drained(_work(run, directory), run.gateway)
         remaining = run.keeper is not None and run.keeper.replaced
         status = "interrupted" if run.gateway.left_undone or remaining else "completed"
@@ -292,21 +303,24 @@ async def _work(run: _Running, directory: RunDirectory | None) -> None:
     await run.working.all_of(executor.execute(run.schedule, run.generation, concurrency=together))
 
 
-def _info(prepared: Prepared, run_dir: Path | None, *, resumed: bool) -> RunInfo:
-    return RunInfo(
-        run_name=prepared.run_name,
-        run_dir=run_dir,
-        benchmark=prepared.benchmark.name,
-        items=len(prepared),
-        secrets=frozenset(secrets_of_run(prepared)),
-        resumed=resumed,
-    )
+async def _count_results(run: _Running, keeper: Keeper) -> None:
+    """Count what a resumed run has done and spent, and write its results to the sinks, which may have missed some."""
+    spent = keeper.journal.ledger.total
+    run.gateway.budget.spent_before(spent.counted_usd, spent.counted_tokens, spent.counted)
+    for stored in keeper.journal.reader.results():
+        if keeper.is_final(stored):
+            result = read_back(stored)
+            run.tally.add(result, stored.position)
+            await run.sinks.write(result)
+        else:
+            run.stale.add(stored.task)
+        await asyncio.sleep(0)
 
 
-def _started(prepared: Prepared, run_dir: Path | None) -> dict[str, Any]:
-    return {
-        "run_name": prepared.run_name,
-        "run_dir": str(run_dir) if run_dir else None,
-        "benchmark": prepared.benchmark.name,
-        "items": len(prepared),
-    }
+def _lacks_calls(made: VerificationResult | None = None) -> bool:
+    """Whether the item that this task has just made lacks calls because the run makes no more, so that it is made again
+    when the run is resumed. A result with an error of the budget is made again anyway."""
+    calls = current_item.get()
+    if calls is None or not calls.kept_out:
+        return False
+    return made is None or (made.metadata.outcome, made.metadata.outcome_detail) != ("error", "budget")

@@ -50,7 +50,7 @@ class Sender(ABC):
 
     @abstractmethod
     def keep_in(self, journal: Journal) -> None:
-        """The journal of the run, and what it has from before."""
+        """The journal of the run, with the calls that it has already."""
 
     @abstractmethod
     def item(self) -> AbstractAsyncContextManager[None]:
@@ -97,12 +97,9 @@ class Senders:
         for sender in self.others:
             sender.keep_in(journal)
 
-    def item(self) -> AbstractAsyncContextManager[None]:
-        """An item is under way."""
-        return self.others[0].item() if len(self.others) == 1 else self._item()
-
     @asynccontextmanager
-    async def _item(self) -> AsyncIterator[None]:
+    async def item(self) -> AsyncIterator[None]:
+        """An item is under way."""
         async with AsyncExitStack() as stack:
             for sender in self.others:
                 await stack.enter_async_context(sender.item())

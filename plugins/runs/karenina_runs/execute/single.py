@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
 
 from attrs import define, evolve
 from karenina_calls.limits.budget import check_limits
@@ -41,14 +41,12 @@ from ..plan.items import Item
 from ..plan.prepare import check_policy, check_stages
 from ..plan.rubrics import check_names
 from ..plan.templates import TemplateLoader
+from .control import synchronous
 from .idle_stages import IdleStages, watched_stages
 from .senders import Senders
-from .surroundings import Place, Surroundings, surroundings_of_item
+from .surroundings import Place, Surroundings, surroundings_kind
 
 __all__ = ["Verifier", "arun_single_model_verification", "run_single_model_verification"]
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @define(eq=False)
@@ -98,14 +96,11 @@ class Verifier:
         )
         self.surroundings.begin(context, place, cached)
         result = await self.stages.run(asked, context, item.orchestrator)
-        return _flagged(result, asked.removed) if asked.removed else result
-
-
-def _flagged(result: VerificationResult, removed: set[str]) -> VerificationResult:
-    """The result, which says that these secrets were removed from what came in."""
-    warnings = (*result.metadata.warnings, removal_note(removed))
-    caveats = tuple(dict.fromkeys((*result.metadata.caveats, SECRET_REMOVED)))
-    return evolve(result, metadata=evolve(result.metadata, warnings=warnings, caveats=caveats))
+        if not asked.removed:
+            return result
+        warnings = (*result.metadata.warnings, removal_note(asked.removed))
+        caveats = tuple(dict.fromkeys((*result.metadata.caveats, SECRET_REMOVED)))
+        return evolve(result, metadata=evolve(result.metadata, warnings=warnings, caveats=caveats))
 
 
 @define(eq=False)
@@ -173,14 +168,14 @@ async def arun_single_model_verification(
     config = evolve(config, evaluation_mode=evaluation_mode, features=config.features | frozenset(features))
     if replicate < 1:
         raise ConfigError("replicate: counts from 1")
-    plan = _plan(app, evaluation_mode, config, rubric)
+    plan, secrets = _checked(app, config, question, rubric, run_name)
     senders = Senders.of_run(config, keeps=False)
-    metering = Metering(senders, secrets=_secrets(app, config, question, rubric, run_name))
+    metering = Metering(senders, secrets=secrets)
     templates = TemplateLoader(app, config.code_policy)
     check_policy(templates, [question] if evaluation_mode != "rubric_only" else ())
     item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
     is_answered = cached_answer_data is not None
-    surroundings = surroundings_of_item(app, item, config, workspace_root, is_answered=is_answered)
+    surroundings = surroundings_kind().of_item(app, item, config, workspace_root, is_answered=is_answered)
     async with (  # two openings: one configuration may play both roles, with a state of its own in each
         open_models(app, config, [answering_model], "answering", metering) as answerers,
         open_models(app, config, [parsing_model], metering=metering) as judges,
@@ -192,31 +187,27 @@ async def arun_single_model_verification(
         return await Verifier(*what).verify(item, cached_answer_data, place)
 
 
-def _secrets(
+def _checked(
     app: Karenina, config: VerificationConfig, question: Question, rubric: Rubric | None, run_name: str | None
-) -> Secrets:
-    """Raises ConfigError where an identity holds one."""
+) -> tuple[StageOrchestrator, Secrets]:
+    """The plan, and the secrets that are removed from texts. Raises ConfigError and PlanError."""
+    check_models(app, config)
+    mode = config.evaluation_mode or "template_only"
+    plan = StageOrchestrator.from_config(mode, rubric, features=config.features, app=app)
+    plan.ready()
+    rubrics = [rubric if mode != "template_only" else None]
+    check_overrides(app, rubrics, config)
+    check_stages([plan], config, app, mode, rubrics)
+    check_limits(app, config, [model for _, model in overrides(rubrics)])
     models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides([rubric])))
     secrets = Secrets(secrets_of(app, models))
     check_identities(secrets, config, [question], [rubric], {"run name": [run_name or ""]})
-    return secrets
-
-
-def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:
-    """The plan, and every check of what it is to work with. Raises ConfigError and PlanError."""
-    check_models(app, config)
-    orchestrator = StageOrchestrator.from_config(mode, rubric, features=config.features, app=app)
-    orchestrator.ready()
-    rubrics = [rubric if mode != "template_only" else None]
-    check_overrides(app, rubrics, config)
-    check_stages([orchestrator], config, app, mode, rubrics)
-    check_limits(app, config, [model for _, model in overrides(rubrics)])
-    return orchestrator
+    return plan, secrets
 
 
 @asynccontextmanager
 async def _place(surroundings: Surroundings, item: Item, cached: CachedAnswer | None) -> AsyncIterator[Place | None]:
-    """The item's own; that of an answer from before where there is one, for a new one would not hold what it left."""
+    """The item's own; that of a cached answer where there is one, for a new one would not hold the answer's files."""
     try:
         if cached is None:
             async with surroundings.opened(item) as place:
@@ -227,16 +218,8 @@ async def _place(surroundings: Surroundings, item: Item, cached: CachedAnswer | 
         surroundings.close()
 
 
-def _chosen(question: Question, rubric: Any, dynamic_rubric: Any, config: VerificationConfig) -> Rubric | None:
-    """What is evaluated of both rubrics. Raises ConfigError."""
-    rubric, dynamic_rubric = _given(rubric, dynamic_rubric)
-    check_names(config, [rubric, dynamic_rubric], [question.id], all_known=False)
-    merged = _merged(rubric, dynamic_rubric, config.rubric_trait_names)
-    return settled(config, {question.id: merged})[0][question.id]
-
-
-def _given(rubric: Any, dynamic: Any) -> tuple[Rubric | None, DynamicRubric | None]:
-    """Both rubrics as what they are to be. Raises ConfigError for anything else."""
+def _chosen(question: Question, rubric: Any, dynamic: Any, config: VerificationConfig) -> Rubric | None:
+    """What is evaluated of both rubrics, marked with where it came from. Raises ConfigError."""
     problems = [
         Problem(where, f"must be a Rubric, not {type(given).__name__}; Rubric.from_traits makes one from traits")
         for where, given in (("rubric", rubric), ("dynamic_rubric", dynamic))
@@ -244,41 +227,24 @@ def _given(rubric: Any, dynamic: Any) -> tuple[Rubric | None, DynamicRubric | No
     ]
     if problems:
         raise ConfigError(problems)
-    try:
-        usual = dynamic is None or isinstance(dynamic, DynamicRubric)
-        return rubric, dynamic if usual else DynamicRubric.from_traits(dynamic)
-    except ValueError as error:
-        raise ConfigError([Problem("dynamic_rubric", str(error))]) from None
-
-
-def _merged(rubric: Rubric | None, dynamic: DynamicRubric | None, names: Sequence[str] | None) -> Rubric | None:
-    """What is evaluated of both rubrics, marked with where it came from. Raises ConfigError."""
     parts: list[Rubric] = []
-    if rubric is not None:
-        usual = rubric.labelled("dynamic" if isinstance(rubric, DynamicRubric) else "global")
-        parts.append(evolve(usual, provenance={**usual.provenance, **rubric.provenance}))
-    if dynamic is not None:
-        parts.append(dynamic.labelled("dynamic"))
-    if not parts:
-        return None
     try:
-        merged = Rubric.merged(parts)
+        if dynamic is not None and not isinstance(dynamic, DynamicRubric):
+            dynamic = DynamicRubric.from_traits(dynamic)
+        check_names(config, [rubric, dynamic], [question.id], all_known=False)
+        if rubric is not None:
+            usual = rubric.labelled("dynamic" if isinstance(rubric, DynamicRubric) else "global")
+            parts.append(evolve(usual, provenance={**usual.provenance, **rubric.provenance}))
+        if dynamic is not None:
+            parts.append(dynamic.labelled("dynamic"))
+        merged = Rubric.merged(parts) if parts else None
+    except ConfigError:
+        raise
     except ValueError as error:
         raise ConfigError([Problem("dynamic_rubric", str(error))]) from None
-    return merged if names is None else merged.only(names)
+    names = config.rubric_trait_names
+    merged = merged if merged is None or names is None else merged.only(names)
+    return settled(config, {question.id: merged})[0][question.id]
 
 
-def _synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The twin for synchronous callers of a coroutine function that takes an `app`: with the same parameters."""
-
-    @wraps(function)
-    def run(*args: P.args, **options: P.kwargs) -> T:
-        app = options["app"] = current(cast(Karenina | None, options.get("app")))
-        return app.run(function(*args, **options))
-
-    run.__name__ = run.__qualname__ = function.__name__.removeprefix("a")
-    run.__doc__ = f"The same for synchronous callers; works inside notebooks. See `{function.__name__}`."
-    return run
-
-
-run_single_model_verification = _synchronous(arun_single_model_verification)
+run_single_model_verification = synchronous(arun_single_model_verification)

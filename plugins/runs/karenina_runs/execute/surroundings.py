@@ -17,7 +17,7 @@ from karenina_core.values.result import VerificationResult
 from ..kinds import declared
 from ..plan.items import Item, Prepared
 
-__all__ = ["Place", "Surroundings", "surroundings_of", "surroundings_of_item"]
+__all__ = ["Place", "Surroundings", "surroundings_kind"]
 
 KINDS = "karenina.surroundings"
 
@@ -47,7 +47,7 @@ class Surroundings:
     def of_item(
         cls, app: Karenina, item: Item, config: VerificationConfig, root: str | Path | None, *, is_answered: bool
     ) -> Surroundings:
-        """Those of an item that is verified without a run. Raises ConfigError."""
+        """Those of an item that is verified without a run; `is_answered`: its answer is there. Raises ConfigError."""
         return cls()
 
     def wanted(self, item: Item) -> bool:
@@ -59,7 +59,7 @@ class Surroundings:
         return nullcontext()
 
     def lent(self, path: Path) -> Place | None:
-        """A folder that is somebody else's to take away."""
+        """A folder that the caller removes."""
         return None
 
     def begin(self, context: VerificationContext, place: Place | None, cached: CachedAnswer | None) -> None:
@@ -79,22 +79,10 @@ class Surroundings:
         """Keep what came about there, and `files`."""
 
     def close(self) -> None:
-        """Take away what is left. It does not wait for anything but the disk."""
+        """Remove what is left. Waits for nothing but the disk."""
 
 
-def _kind() -> type[Surroundings]:
+def surroundings_kind() -> type[Surroundings]:
+    """That of the distribution which has some. Raises PluginError."""
     found: type[Surroundings] = next((load() for load in declared(KINDS).values()), Surroundings)
     return found
-
-
-def surroundings_of(prepared: Prepared, run_dir: Path | None) -> Surroundings:
-    """Those of a run, of the distribution that has some. Raises ConfigError and PluginError."""
-    return _kind().of_run(prepared, run_dir)
-
-
-def surroundings_of_item(
-    app: Karenina, item: Item, config: VerificationConfig, root: str | Path | None, *, is_answered: bool
-) -> Surroundings:
-    """Those of an item that is verified without a run; `is_answered`: its answer is there. Raises ConfigError and
-    PluginError."""
-    return _kind().of_item(app, item, config, root, is_answered=is_answered)

@@ -1,4 +1,4 @@
-"""The run directory: what was run, with what, and how far it got."""
+"""The run directory: what was run, with what, and how it ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import platform
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,7 +18,6 @@ from karenina_calls.secrets.known_secrets import secrets_of
 from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import ConfigError, Problem, RunDirectoryError, one_line
-from karenina_core.values.config import ModelConfig
 
 from ..answers.answers import ReplayStore
 from ..config.saved_config import recorded, rubric_definition
@@ -27,11 +25,12 @@ from ..files.atomic_files import replacing, write_atomically, write_json
 from ..files.run_files import MANIFEST, RESULTS, check_place
 from ..files.run_lock import LOCK, RunLock, owner_of
 from ..plan.items import Prepared
-from .fingerprint import Changed, digest_of, fingerprint, other_tools
+from ..results.records import redacted
+from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
 
 __all__ = [
     "ANSWERS",
-    "ASKED_ANEW",
+    "ASKED_AGAIN",
     "FINGERPRINT",
     "MANIFEST",
     "RESULTS",
@@ -47,8 +46,8 @@ __all__ = [
 
 FINGERPRINT = "fingerprint.json"
 ANSWERS = "answers.json"
-ASKED_ANEW = "answers_asked_anew"
-"""What the manifest says of answers that the run was given and that a repair has asked for; see `ReplayStore`."""
+ASKED_AGAIN = "answers_asked_again"
+"""Key of the manifest: answers that the run was given and that a repair generates again; see `ReplayStore`."""
 FORMAT_VERSION = "1.0"
 ANOTHER = "choose another (--out DIR, or --fork DIR)"
 PARTS: dict[str, Callable[[Any], bool]] = {
@@ -63,9 +62,9 @@ PARTS: dict[str, Callable[[Any], bool]] = {
         and all(isinstance(row, dict) and isinstance(row.get("question_id"), str) for row in value)
     ),
 }
-"""What a manifest must have for its run to be gone on with."""
+"""What a manifest must have for its run to be resumed."""
 MOST_PROCESSES = 20
-"""Of which a manifest tells; the last ones."""
+"""The last ones, that a manifest lists: chosen so that a run that is resumed often does not fill it."""
 OF_FINGERPRINT = ("questions", "settings", "models", "code")
 
 
@@ -103,41 +102,39 @@ class RunDirectory:
     ) -> RunDirectory:
         """Make the folder and its first manifest. `answerers` are open: the manifest says what tools they have.
 
-        `facts` are told in the manifest too. Nobody else can write to the folder until `release`. Raises
+        `facts` are in the manifest too. No other process can write to the folder until `release`. Raises
         RunDirectoryError where the folder exists and holds anything, another process is about to make it, or it cannot
         be written.
         """
-        _make_empty(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            check_place(path)
+            _check_empty(path)
+        except RunDirectoryError:
+            raise
+        except OSError as error:
+            raise RunDirectoryError(f"the run directory {path} cannot be made: {error.strerror}; {ANOTHER}") from error
         directory = cls(path, redactor(secrets_of_run(prepared)))
         directory.lock.acquire()
         try:
             _check_empty(path)  # of two that have found it empty, one was first
-            directory._begin(prepared, source, answerers, sinks, facts)
+            answers, configured = prepared.answers, recorded(prepared, sinks, directory._redact)
+            if answers is not None:
+                directory._save(answers)
+                if answers.asked_again:
+                    configured[ASKED_AGAIN] = sorted(answers.asked_again)
+            directory._write(FINGERPRINT, directory.fingerprint(prepared))
+            about = {**_manifest(prepared, source), **configured, "tool_servers": _tool_servers(answerers)}
+            directory.update(**about, **facts)
         except BaseException:
             directory.release()
             raise
         return directory
 
-    def _begin(
-        self,
-        prepared: Prepared,
-        source: Path | None,
-        answerers: Iterable[Model],
-        sinks: Sequence[str],
-        facts: Mapping[str, Any],
-    ) -> None:
-        if prepared.answers is not None:
-            self._answers(prepared.answers)
-        self._write(FINGERPRINT, self.fingerprint(prepared))
-        told = recorded(prepared, sinks, self._redact)
-        if prepared.answers is not None and prepared.answers.asked_anew:
-            told[ASKED_ANEW] = sorted(prepared.answers.asked_anew)
-        self.update(**_manifest(prepared, source), **told, tool_servers=_tool_servers(answerers), **facts)
-
     @classmethod
     def reopen(cls, path: Path, prepared: Prepared, answerers: Iterable[Model] = ()) -> RunDirectory:
         """That of a run which is resumed: no other process can write to it until `release`. Raises ConfigError, Changed
-        where the tools of `answerers` are not those of the beginning, and RunDirectoryError where another process
+        where the tools of `answerers` have changed since it began, and RunDirectoryError where another process
         writes to it, or it cannot be written."""
         directory = cls(path, redactor(secrets_of_run(prepared)))
         check_place(path)
@@ -163,15 +160,13 @@ class RunDirectory:
 
     def fingerprint(self, prepared: Prepared) -> dict[str, Any]:
         """What the numbers of a run depend on, as this folder's file has it: without secrets."""
-        told: dict[str, Any] = _redacted(json.loads(json.dumps(fingerprint(prepared), default=str)), self._redact)
-        if prepared.answers is not None:
-            told["answers"] = digest_of(self.path / ANSWERS)
-        return told
+        found = redacted(json.loads(json.dumps(fingerprint(prepared), default=str)), self._redact)
+        answers = {} if prepared.answers is None else {"answers": digest_of(self.path / ANSWERS)}
+        return {**found, **answers}
 
     def configured(self, prepared: Prepared) -> dict[str, Any]:
-        """The configuration with which a run goes on, for the manifest: such as what it may spend now."""
-        told: dict[str, Any] = _redacted(recorded(prepared, (), self._redact)["config"], self._redact)
-        return {"config": told}
+        """The configuration of the resumed run, for the manifest: such as what it may spend now."""
+        return {"config": redacted(recorded(prepared, (), self._redact)["config"], self._redact)}
 
     @property
     def run_id(self) -> str:
@@ -179,11 +174,11 @@ class RunDirectory:
 
     def update(self, **facts: Any) -> None:
         """Change the manifest on disk. Raises RunDirectoryError."""
-        self._manifest |= {**_redacted(facts, self._redact), "updated_at": _now()}
+        self._manifest |= {**redacted(facts, self._redact), "updated_at": _now()}
         self._write(MANIFEST, self._manifest, indent=2)
 
-    def goes_on(self, facts: Mapping[str, Any]) -> None:
-        """The run is worked on again. Raises RunDirectoryError."""
+    def resumed(self, facts: Mapping[str, Any]) -> None:
+        """The run is continued. Raises RunDirectoryError."""
         self.update(status="running", failure_type=None, failure_message=None, **facts)
 
     def ended(
@@ -197,9 +192,9 @@ class RunDirectory:
     ) -> None:
         """How the run ended, and what this process did. Raises RunDirectoryError."""
         processes = self._manifest.get("processes", [])
-        if lanes:  # it has asked somebody
-            told = {"began_at": self._began, "ended_at": _now(), "status": status}
-            processes = [*processes, {**told, "notes": notes, "lanes": lanes}][-MOST_PROCESSES:]
+        if lanes:  # it has made calls
+            times = {"began_at": self._began, "ended_at": _now()}
+            processes = [*processes, {**times, "status": status, "notes": notes, "lanes": lanes}][-MOST_PROCESSES:]
         self.update(
             status=status,
             failure_type=None if failure is None else type(failure).__name__,
@@ -208,7 +203,7 @@ class RunDirectory:
             **facts,
         )
 
-    def _answers(self, answers: ReplayStore) -> None:
+    def _save(self, answers: ReplayStore) -> None:
         try:
             answers.save(self.path / ANSWERS, redact=self._redact)
         except OSError as error:
@@ -222,7 +217,7 @@ class RunDirectory:
             line = f"karenina resume {shlex.quote(str(self.path))}"
             raise RunDirectoryError(
                 f"{self.path / name} cannot be written: {error.strerror}; free space, or begin a run in another "
-                f"directory (--out DIR). To go on with a run that has begun, type: {line}"
+                f"directory (--out DIR). To resume a run that has begun, type: {line}"
             ) from error
 
 
@@ -246,11 +241,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def answers_of_run(path: Path, manifest: Mapping[str, Any]) -> ReplayStore | None:
-    """The answers that a run was given, but for those that a repair has asked for anew. Raises ConfigError."""
+    """The answers that a run was given, but for those that a repair generates again. Raises ConfigError."""
     if not (path / ANSWERS).is_file():
         return None
     store = ReplayStore.load(path / ANSWERS)
-    store.asked_anew = frozenset((name, model, number) for name, model, number in manifest.get(ASKED_ANEW, ()))
+    store.asked_again = frozenset((name, model, number) for name, model, number in manifest.get(ASKED_AGAIN, ()))
     return store
 
 
@@ -260,58 +255,34 @@ def read_fingerprint(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{file} cannot be read, so nobody knows whether anything changed; {hint}") from error
+        raise ConfigError(f"{file} cannot be read, so it is unknown whether anything changed; {hint}") from error
     if not isinstance(found, dict) or not all(isinstance(found.get(name), dict) for name in OF_FINGERPRINT):
-        raise ConfigError(f"{file} is damaged, so nobody knows whether anything changed; {hint}")
+        raise ConfigError(f"{file} is damaged, so it is unknown whether anything changed; {hint}")
     return found
 
 
 def _put_back(path: Path, name: str) -> str:
     """What to do where a file of a run is damaged."""
-    anew = shlex.join(["karenina", "verify", "BENCHMARK", "--reuse", str(path), "..."])
-    return f"put {name} back, or begin a new run that asks only what was not asked here: {anew}"
-
-
-def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _redacted(item, redact) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redacted(item, redact) for item in value]
-    return redact(value) if isinstance(value, str) else value
-
-
-def _make_empty(path: Path) -> None:
-    """Raises RunDirectoryError."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        check_place(path)
-        _check_empty(path)
-    except RunDirectoryError:
-        raise
-    except OSError as error:
-        raise RunDirectoryError(f"the run directory {path} cannot be made: {error.strerror}; {ANOTHER}") from error
+    line = shlex.join(["karenina", "verify", "BENCHMARK", "--reuse", str(path), "..."])
+    return f"put {name} back, or begin a new run that asks only what was not asked here: {line}"
 
 
 def _check_empty(path: Path) -> None:
-    if any(map(_is_something, path.iterdir())):
-        raise RunDirectoryError(f"the run directory {path} is not empty ({_occupant(path)}")
-
-
-def _is_something(path: Path) -> bool:
-    """Whether a file is more than the remains of a run that was killed before it could begin."""
-    begun = (f".{MANIFEST}.", f".{FINGERPRINT}.", f".{ANSWERS}.")
-    return path.name not in (FINGERPRINT, ANSWERS, LOCK) and not path.name.startswith(begun)
-
-
-def _occupant(path: Path) -> str:
+    """Remains of a run that was killed before it could begin do not count."""
+    remains = (f".{MANIFEST}.", f".{FINGERPRINT}.", f".{ANSWERS}.")
+    if all(p.name in (FINGERPRINT, ANSWERS, LOCK) or p.name.startswith(remains) for p in path.iterdir()):
+        return
     try:
         status = json.loads((path / MANIFEST).read_text("utf-8"))["status"]
     except (OSError, ValueError, KeyError, TypeError):
-        return f"other files); {ANOTHER}"
-    if status == "completed":
-        return f"a run that is completed); {ANOTHER}"
-    what = "a run that another process works on" if owner_of(path) is not None else "a run that did not end"
-    return f"{what}); to go on with it, type: karenina resume {shlex.quote(str(path))}"
+        what = f"other files); {ANOTHER}"
+    else:
+        if status == "completed":
+            what = f"a run that is completed); {ANOTHER}"
+        else:
+            what = "a run that another process works on" if owner_of(path) is not None else "a run that did not end"
+            what = f"{what}); to resume it, type: karenina resume {shlex.quote(str(path))}"
+    raise RunDirectoryError(f"the run directory {path} is not empty ({what}")
 
 
 def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
@@ -336,10 +307,17 @@ def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
         "left_out": [asdict(left) for left in prepared.left_out],
         "items": len(prepared),
         "pairs": [list(pair) for pair in prepared.planned.pairs],
-        "models": _models(prepared, (*config.answering_models, *config.parsing_models)),
+        "models": {
+            str(model.identity): {
+                "interface": model.interface,
+                "served_by": prepared.resolutions[str(model.identity)].interface,
+                "note": prepared.resolutions[str(model.identity)].note,
+            }
+            for model in (*config.answering_models, *config.parsing_models)
+        },
         "stages": sorted({stage.name for plan in prepared.plans.values() for stage in plan.stages}),
         "plugins": [asdict(plugin) for plugin in prepared.app.plugins],
-        "versions": {"python": platform.python_version(), "karenina-core": _version("karenina-core")},
+        "versions": {"python": platform.python_version(), "karenina-core": version_of("karenina-core")},
     }
 
 
@@ -356,24 +334,6 @@ def _tool_servers(answerers: Iterable[Model]) -> list[dict[str, Any]]:
         for model in answerers
         for offered in model.offered
     ]
-
-
-def _models(prepared: Prepared, models: Iterable[ModelConfig]) -> Mapping[str, Any]:
-    return {
-        str(model.identity): {
-            "interface": model.interface,
-            "served_by": prepared.resolutions[str(model.identity)].interface,
-            "note": prepared.resolutions[str(model.identity)].note,
-        }
-        for model in models
-    }
-
-
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""What the numbers of a run depend on, as digests: a run is only gone on with where nothing of that has changed."""
+"""What the numbers of a run depend on, as digests: a run is only resumed where nothing of that has changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..plan.items import Prepared
 from ..workspaces.workspace_capture import snapshot
 from ..workspaces.workspace_sources import source_folder
 
-__all__ = ["Changed", "differences", "digest_of", "fingerprint", "other_tools"]
+__all__ = ["Changed", "differences", "digest_of", "fingerprint", "other_tools", "version_of"]
 
 PRICES = frozenset({"input_cost_per_token", "output_cost_per_token"})
 """Of models whose work with tools may cost so much and no more, they decide where it ends."""
@@ -38,14 +38,14 @@ NEUTRAL_OF_MODELS = frozenset(
 )
 CORE = "karenina-core"
 OWN = "karenina-runs"
-SAYING = ("karenina_classify_error", "karenina_wrap_call", "karenina_wrap_stage")
-"""Hooks that have a say in what models are told, in what comes back, or in what errors mean; unless they are `neutral`,
-as those that trace and record are. What surrounds an item is not among them: it can end it as an error, and change no
-result otherwise."""
+CHANGING = ("karenina_classify_error", "karenina_wrap_call", "karenina_wrap_stage")
+"""Hooks that can change what models are sent, what comes back, or what errors mean; unless they are `neutral`, as those
+that trace and record are. Hooks around an item are not among them: they can end it as an error, and change no result
+otherwise."""
 
 
 class Changed(ConfigError):
-    """Something that affects the numbers is not as it was when the run began."""
+    """Something that affects the numbers has changed since the run began."""
 
 
 def fingerprint(prepared: Prepared) -> dict[str, Any]:
@@ -53,12 +53,12 @@ def fingerprint(prepared: Prepared) -> dict[str, Any]:
     value}}}, "rubrics": {digest: {trait: digest}}, "code": {plugin: {"distribution", "version", "digest"}}, "versions":
     {...}}`.
 
-    Parts of a question are its `text`, `template`, `rubric`, `examples` and `workspace`; `rubrics` tells the traits of
-    each rubric, by which those that were added are told from those that are not as they were. Values of settings are in
-    plain sight, without secrets, so that a difference can be named. Raises WorkspaceError and OSError where a workspace
+    Parts of a question are its `text`, `template`, `rubric`, `examples` and `workspace`; `rubrics` has the traits of
+    each rubric, so that added traits can be distinguished from changed ones. Values of settings are readable, without
+    secrets, so that a difference can be named. Raises WorkspaceError and OSError where a workspace
     cannot be read.
     """
-    config, folders, known = prepared.config, _workspaces(prepared), facts()
+    config, folders, known, used = prepared.config, _workspaces(prepared), facts(), _used(prepared)
     return {
         "questions": {
             question.id: _question(question, prepared.rubrics.get(question.id), folders.get(question.workspace_path))
@@ -68,7 +68,7 @@ def fingerprint(prepared: Prepared) -> dict[str, Any]:
             "evaluation_mode": prepared.mode,
             **{
                 name: value
-                for name, value in _plain(config).items()
+                for name, value in json.loads(json.dumps(unstructure(config), default=str)).items()
                 if name != "evaluation_mode" and not known[name].neutral
             },
         },
@@ -76,10 +76,17 @@ def fingerprint(prepared: Prepared) -> dict[str, Any]:
             role: {str(model.identity): _model(config, model) for model in models}
             for role, models in (("answering", config.answering_models), ("parsing", config.parsing_models))
         },
-        "rubrics": dict(map(_rubric, filter(None, prepared.rubrics.values()))),
-        "plugins": {name: _settings(prepared, name) for name in sorted(_used(prepared))},
-        "code": dict(sorted(_code(prepared))),
-        "versions": {"python": platform.python_version(), CORE: _version(CORE)},
+        "rubrics": {
+            _digest(unstructure(rubric)): {
+                trait.name: _digest([trait.type_name, unstructure(trait), trait.name in rubric.dynamic])
+                for trait in rubric
+            }
+            for rubric in prepared.rubrics.values()
+            if rubric
+        },
+        "plugins": {name: unstructure(prepared.app.settings(name)) or {} for name in sorted(used)},
+        "code": dict(sorted(_code(prepared, used))),
+        "versions": {"python": platform.python_version(), CORE: version_of(CORE)},
     }
 
 
@@ -93,20 +100,31 @@ def digest_of(file: Path) -> str | None:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What is not as it was, one line each, in words. Questions that were added or taken away are differences too."""
-    found = [
-        *_of_questions(before.get("questions", {}), now.get("questions", {})),
-        *_of_table("the setting", before.get("settings", {}), now.get("settings", {})),
-    ]
+    """What has changed, one line each. Questions that were added or taken away are differences too."""
+    found = list(_of_questions(before.get("questions", {}), now.get("questions", {})))
+    found += _of_table("the setting", before.get("settings", {}), now.get("settings", {}))
     for role in ("answering", "parsing"):
-        models = [side.get("models", {}).get(role, {}) for side in (before, now)]
-        found += _of_models(role, *models)
-    tables = [side.get("plugins", {}) for side in (before, now)]
-    for name in dict.fromkeys((*tables[0], *tables[1])):
-        found += _of_table(f"the setting plugins.{name}:", *(table.get(name, {}) for table in tables))
-    found += _of_code(before.get("code", {}), now.get("code", {}))
+        old, new = (side.get("models", {}).get(role, {}) for side in (before, now))
+        for name in dict.fromkeys((*old, *new)):
+            if name in old and name in new:
+                found += _of_table(f"the {role} model {name}:", old[name], new[name])
+            else:
+                found.append(f"the {role} model {name} is {'new' if name in new else 'gone'}")
+    old, new = before.get("plugins", {}), now.get("plugins", {})
+    for name in dict.fromkeys((*old, *new)):
+        found += _of_table(f"the setting plugins.{name}:", old.get(name, {}), new.get(name, {}))
+    old, new = before.get("code", {}), now.get("code", {})
+    for name in dict.fromkeys((*old, *new)):
+        if name not in old or name not in new:
+            found.append(f"the plugin {name!r} is {'new' if name in new else 'gone'}")
+            continue
+        plugin, then, code = f"(plugin {name!r})", old[name], new[name]
+        if then["version"] != code["version"]:
+            found.append(f"{then['distribution']} {plugin} was version {then['version']} and is {code['version']}")
+        elif then["digest"] != code["digest"]:
+            found.append(f"the code of {then['distribution']} {then['version']} {plugin} has changed")
     if before.get("answers") != now.get("answers"):
-        found.append("the answers that the run was given are not those of the beginning")
+        found.append("the answers that the run was given have changed")
     return [*found, *_of_table("the version of", before.get("versions", {}), now.get("versions", {}))]
 
 
@@ -147,20 +165,9 @@ def _question(question: Question, rubric: Rubric | None, workspace: str | None) 
     return {name: _digest(value) for name, value in parts.items() if value not in (None, [])}
 
 
-def _rubric(rubric: Rubric) -> tuple[str, dict[str, str]]:
-    """The digest of a rubric as its questions have it, and those of its traits by name."""
-    told = {trait.name: [trait.type_name, unstructure(trait), trait.name in rubric.dynamic] for trait in rubric}
-    return _digest(unstructure(rubric)), {name: _digest(value) for name, value in told.items()}
-
-
 def _digest(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:LENGTH]
-
-
-def _plain(config: VerificationConfig) -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(json.dumps(unstructure(config), default=str))
-    return plain
 
 
 def _model(config: VerificationConfig, model: ModelConfig) -> dict[str, Any]:
@@ -173,35 +180,30 @@ def _model(config: VerificationConfig, model: ModelConfig) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in neutral}
 
 
-def _code(prepared: Prepared) -> Iterator[tuple[str, dict[str, str]]]:
-    """The plugins whose code makes numbers: those of the stages, adapters, runtimes, strategies and traits in use, and
-    those that stand in front of them."""
-    app = prepared.app
+def _code(prepared: Prepared, used: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The plugins whose code makes numbers, and the libraries that they import."""
     owners = {OWN}
-    for name in _used(prepared):
-        if (code := code_of(app, name)) is not None:
+    for name in used:
+        if (code := code_of(prepared.app, name)) is not None:
             owners.add(code["distribution"])
             yield name, code
     for library in {OWN, *libraries_of(owners)}:
-        yield library, {"distribution": library, "version": _version(library), "digest": library_digest(library)}
-
-
-def _settings(prepared: Prepared, plugin: str) -> dict[str, Any]:
-    settings = prepared.app.settings(plugin)
-    return {} if settings is None else dict(unstructure(settings))
+        yield library, {"distribution": library, "version": version_of(library), "digest": library_digest(library)}
 
 
 def _used(prepared: Prepared) -> set[str]:
+    """The plugins of the stages, adapters, runtimes, strategies and traits in use, and those with hooks around them."""
     app = prepared.app
     used = {app.stages[stage.name].plugin for plan in prepared.plans.values() for stage in plan.stages}
     used |= {app.adapters[resolution.interface].plugin for resolution in prepared.resolutions.values()}
     every = (registry for registry in app.registries if registry.affects_every_run)
     used |= {entry.plugin for registry in every for entry in registry.values()}
-    saying = (impl for hook in SAYING for impl in getattr(app.hooks, hook).get_hookimpls())
-    return used | {impl.plugin_name for impl in saying if not is_neutral(impl.function)}
+    changing = (impl for hook in CHANGING for impl in getattr(app.hooks, hook).get_hookimpls())
+    return used | {impl.plugin_name for impl in changing if not is_neutral(impl.function)}
 
 
-def _version(distribution: str) -> str:
+def version_of(distribution: str) -> str:
+    """The version of a distribution, or that it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -226,27 +228,6 @@ def _of_table(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> I
         old, new = before.get(name), now.get(name)
         if old != new:
             yield f"{what} {name} was {_shown(old)} and is {_shown(new)}"
-
-
-def _of_models(role: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for name in dict.fromkeys((*before, *now)):
-        if name not in now:
-            yield f"the {role} model {name} is gone"
-        elif name not in before:
-            yield f"the {role} model {name} is new"
-        else:
-            yield from _of_table(f"the {role} model {name}:", before[name], now[name])
-
-
-def _of_code(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for name in dict.fromkeys((*before, *now)):
-        old, new = before.get(name), now.get(name)
-        if old is None or new is None:
-            yield f"the plugin {name!r} is {'new' if old is None else 'gone'}"
-        elif old["version"] != new["version"]:
-            yield f"{old['distribution']} (plugin {name!r}) was version {old['version']} and is {new['version']}"
-        elif old["digest"] != new["digest"]:
-            yield f"the code of {old['distribution']} {old['version']} (plugin {name!r}) has changed"
 
 
 def _shown(value: Any) -> str:

@@ -13,6 +13,9 @@ from ..journal.rows import CALLS
 
 __all__ = ["recording_lines", "write_recording"]
 
+PAGE = 4096
+"""Numbers of calls in memory at a time. Chosen: 32 KiB of them."""
+
 
 def recording_lines(reader: JournalReader) -> Iterator[str]:
     """One JSON line for every call, as in `karenina_calls.records.requests`.
@@ -22,18 +25,13 @@ def recording_lines(reader: JournalReader) -> Iterator[str]:
     """
     ((most,),) = reader.query("SELECT coalesce(max(nth), -1) FROM calls")
     for nth in range(most + 1):
-        for ids in _batches(reader, nth):
-            for id_ in ids:
-                row = reader.candidates(CALLS, [id_], {"nth": nth})
-                if row is not None and (latest := reader.call(row["key"], nth)) is not None and latest.id == id_:
+        query, after = f"SELECT id FROM calls WHERE nth = {nth:d} AND id > {{}} ORDER BY id LIMIT {PAGE}", 0
+        while found := reader.query(query.format(after)):
+            for (after,) in found:
+                row = reader.candidates(CALLS, [after], {"nth": nth})
+                latest = None if row is None else reader.call(row["key"], nth)
+                if row is not None and latest is not None and latest.id == after:
                     yield reader.bodies.unpacked(row.body)
-
-
-def _batches(reader: JournalReader, nth: int) -> Iterator[list[int]]:
-    after = 0
-    while found := reader.query(f"SELECT id FROM calls WHERE nth = {nth:d} AND id > {after:d} ORDER BY id LIMIT 4096"):
-        yield [id_ for (id_,) in found]
-        after = found[-1][0]
 
 
 def write_recording(reader: JournalReader, path: Path) -> int:
@@ -47,8 +45,8 @@ def write_recording(reader: JournalReader, path: Path) -> int:
             for line in recording_lines(reader):
                 file.write(f"{line}\n".encode())
                 count += 1
+    except RunDirectoryError:
+        raise
     except OSError as error:
-        if isinstance(error, RunDirectoryError):
-            raise
         raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another file") from error
     return count

@@ -1,4 +1,4 @@
-"""Journals of other runs: what they paid for is taken over by what was asked."""
+"""Journals of other runs, whose replies a run reuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karenina_core.errors import ConfigError, Problem, RunDirectoryError, plural
 from ..files.run_lock import owner_of
 from ..journal.reader import ENDING, OPEN, JournalReader, journal_of
 from .directory import read_manifest
-from .status import line_to_cancel, line_to_go_on, standing
+from .status import cancel_command, resume_command, standing
 
 __all__ = ["Followed", "Sources", "followed", "opened_sources", "reused_by", "without"]
 
@@ -72,7 +72,7 @@ def followed(folders: Iterable[Path], run_dir: Path | None = None) -> Followed:
             waiting[:0] = _recorded(read_manifest(folder))
         except ConfigError:
             missing.append(
-                f"the manifest of {folder} cannot be read, so nobody knows of which runs that one reused replies; "
+                f"the manifest of {folder} cannot be read, so it is unknown of which runs that one reused replies; "
                 "give their directories, too (--reuse)"
             )
     return Followed(tuple(there), tuple(missing))
@@ -80,9 +80,9 @@ def followed(folders: Iterable[Path], run_dir: Path | None = None) -> Followed:
 
 def reused_by(manifest: Mapping[str, Any]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """The run directories whose replies a run was given: those that are there, and those that are gone."""
-    recorded = _recorded(manifest)
-    there = tuple(path for path in recorded if journal_of(path).is_file())
-    return there, tuple(path for path in recorded if path not in there)
+    given = _recorded(manifest)
+    there = tuple(path for path in given if journal_of(path).is_file())
+    return there, tuple(path for path in given if path not in there)
 
 
 def _recorded(manifest: Mapping[str, Any]) -> tuple[Path, ...]:
@@ -120,24 +120,20 @@ async def opened_sources(folders: Sequence[Path], run_dir: Path | None) -> Async
 def _check_batches(folder: Path, reader: JournalReader) -> None:
     """Raises ConfigError where batches of a run that has not ended are at a provider: their calls would be made twice.
 
-    What a run does not wait for any more, or cannot be gone on with to fetch, holds nobody up.
+    Batches that a run does not wait for any more, and those of a run that cannot be resumed, do not matter.
     """
     rows = [row for row in reader.batches() if row.status in OPEN and row.status != ENDING]
-    if not rows or not _is_left(folder):
+    try:
+        is_completed = not rows or read_manifest(folder)["status"] == "completed"
+    except ConfigError:
+        return
+    if is_completed:
         return
     calls = plural(sum(len(row.keys) for row in rows), "call")
     what = f"the run in {folder} has {calls} in batches at the provider, which would be made and paid for twice"
     if owner_of(folder) is not None:
         raise ConfigError(f"{what}; a process works on that run: wait until it ends, or leave the run out")
     raise ConfigError(
-        f"{what}. To fetch their replies, type: {line_to_go_on(standing(folder), folder)}\n"
-        f"To have those cancelled that are not made yet, type: {line_to_cancel(folder)}"
+        f"{what}. To fetch their replies, type: {resume_command(standing(folder), folder)}\n"
+        f"To have those cancelled that are not made yet, type: {cancel_command(folder)}"
     )
-
-
-def _is_left(folder: Path) -> bool:
-    """Whether a run can be gone on with, as far as its manifest says."""
-    try:
-        return bool(read_manifest(folder)["status"] != "completed")
-    except ConfigError:
-        return False

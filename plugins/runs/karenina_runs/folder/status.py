@@ -1,4 +1,4 @@
-"""How far a run is, from its directory alone: also while it goes on, and after it was killed."""
+"""The progress of a run, from its directory alone: also while it is running, and after it was killed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from karenina_core.errors import RunDirectoryError
 from karenina_core.values.outcome import OutcomeName
 
 from ..execute.continuation import Continuation, Progress, begun, settings_of
-from ..execute.run_writer import PASSING, stands
+from ..execute.run_writer import PASSING, is_final
 from ..files.run_lock import owner_of
-from ..journal.ledger import Ledger, Sums
-from ..journal.reader import OPEN, Batch, JournalReader, journal_of
+from ..journal.ledger import Ledger
+from ..journal.reader import OPEN, JournalReader, journal_of
 from .directory import MANIFEST, read_manifest
 
-__all__ = ["Standing", "line_to_cancel", "line_to_fork", "line_to_go_on", "line_to_score_again", "standing", "state_of"]
+__all__ = ["Standing", "cancel_command", "fork_command", "rescore_command", "resume_command", "standing", "state_of"]
 
 
 @frozen(kw_only=True)
@@ -32,14 +32,14 @@ class Standing:
 
     run_name: str
     state: str
-    """`running`: a process works on it. `completed`. `interrupted`: it ended early, and said so. `failed`: an error
-    ended it. `killed`: it ended without saying so."""
+    """`running`: a process works on it. `completed`. `interrupted`: it ended early. `failed`: an error ended it.
+    `killed`: its process ended without writing that."""
     items: int
     outcomes: Mapping[OutcomeName, int] = field(factory=dict)
     errors: Mapping[str, int] = field(factory=dict)
     """By kind."""
     waiting: int = 0
-    """Results among them that are tried again when the run is gone on with."""
+    """Results among them that are tried again when the run is resumed."""
     ledger: Mapping[str, Any] = field(factory=dict, repr=False)
     """As in the manifest."""
     pid: int | None = None
@@ -50,14 +50,14 @@ class Standing:
     damaged: int = 0
     """Rows of the journal that cannot be read."""
     trusted: bool = False
-    """Whether code of the benchmark runs in the run's process: that has to be allowed whenever it is gone on with."""
+    """Whether code of the benchmark runs in the run's process: that has to be allowed whenever it is resumed."""
     notes: Sequence[str] = ()
-    """Of a run that ended early and said so: what it told at its end, such as what it was left for, and until when; of
-    one that is complete, what helps against time-outs."""
+    """Of a run that was interrupted or failed: those of its summary, such as what is left and until when; of one that
+    is complete, what helps against time-outs."""
     failure: str = ""
     """What ended a run that failed."""
     used_up: str = ""
-    """The setting of the budget that allows no call any more; empty: none does not."""
+    """The setting of the budget that is used up; empty: none is."""
     progress: Sequence[Progress] = ()
     """Of what has begun and not ended, such as a repair."""
     unrepaired: int = 0
@@ -70,19 +70,24 @@ class Standing:
 
     @property
     def is_resumable(self) -> bool:
-        """Whether there is something left to do, and nobody who does it."""
+        """Whether something is left to do, and no process works on it."""
         left = self.done < self.items or self.waiting > 0 or bool(self.progress)
         return self.pid is None and (self.state != "completed" or left)
 
 
 def standing(folder: Path) -> Standing:
-    """Nothing is written, and nobody who writes is held up. Raises ConfigError, RunDirectoryError."""
+    """Nothing is written, and no process that writes has to wait. Raises ConfigError, RunDirectoryError."""
     manifest = read_manifest(folder)
     pid = owner_of(folder)
     outcomes: Counter[Any] = Counter()
     errors: Counter[str] = Counter()
     waiting, damaged, unrepaired, ledger = 0, 0, 0, Ledger()
-    there, unclear = _begun(folder, manifest)
+    there: list[Continuation] = []
+    notes, failure = _at_the_end(manifest)
+    try:
+        there = begun(folder, manifest)
+    except RunDirectoryError as error:
+        notes.append(str(error))
     progress: list[Progress] = []
     batches: list[Mapping[str, Any]] = []
     if journal_of(folder).is_file():
@@ -90,14 +95,19 @@ def standing(folder: Path) -> Standing:
             for end in reader.ends():
                 outcomes[end.outcome] += 1
                 errors[end.detail or "unknown"] += end.outcome == "error"
-                waiting += not stands(end, PASSING)
-            batches += map(_told, (batch for batch in reader.batches() if batch.status in OPEN))
+                waiting += not is_final(end, PASSING)
+            for batch in reader.batches():
+                if batch.status in OPEN:
+                    about = {"model": batch.model, "provider_id": batch.provider_id or None}
+                    batches.append({**about, "status": batch.status, "calls": len(batch.keys)})
             for continuation in there:
                 left = len(continuation.remaining(reader))
                 unrepaired += left
                 progress += filter(None, [continuation.progress(left)])
             ledger, damaged = reader.ledger(), sum(reader.damaged.values())
     config = settings_of(manifest, there)["config"]
+    spent = {"budget_usd": ledger.total.counted_usd, "budget_tokens": ledger.total.counted_tokens}
+    limits = {name: config.get(name) for name in spent}  # in a resumed run, unless others are given
     return Standing(
         run_name=manifest["run_name"],
         state=state_of(manifest, pid),
@@ -111,9 +121,9 @@ def standing(folder: Path) -> Standing:
         batches=batches,
         damaged=damaged,
         trusted=config.get("code_policy") == "trusted",
-        notes=(*_notes(manifest), *unclear) if pid is None else (),
-        failure=_failure(manifest) if pid is None else "",
-        used_up=_used_up(config, ledger.total),
+        notes=tuple(notes) if pid is None else (),
+        failure=failure if pid is None else "",
+        used_up=next((name for name, most in limits.items() if most is not None and spent[name] >= most), ""),
         progress=progress,
         unrepaired=unrepaired,
     )
@@ -126,41 +136,14 @@ def state_of(manifest: Mapping[str, Any], pid: int | None) -> str:
     return "killed" if manifest["status"] == "running" else str(manifest["status"])
 
 
-def _begun(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[Continuation], Sequence[str]]:
-    """What has begun, or why it cannot be read and what to type."""
-    try:
-        return begun(folder, manifest), ()
-    except RunDirectoryError as error:
-        return [], (str(error),)
-
-
-def _notes(manifest: Mapping[str, Any]) -> Sequence[str]:
-    notes = tuple((manifest.get("summary") or {}).get("notes", ()))
-    if manifest["status"] == "completed":
-        return tuple(note for note in notes if TIMED_OUT in note)
-    return notes if manifest["status"] in ("interrupted", "failed") else ()
-
-
-def _failure(manifest: Mapping[str, Any]) -> str:
-    if manifest["status"] == "running" or (type_ := manifest.get("failure_type")) is None:
-        return ""
-    return f"{type_}: {manifest.get('failure_message') or ''}"
-
-
-def _used_up(config: Mapping[str, Any], total: Sums) -> str:
-    """By the budgets that hold when the run is gone on with, unless others are given."""
-    spent = {"budget_usd": total.counted_usd, "budget_tokens": total.counted_tokens}
-    limits = {name: config.get(name) for name in spent}
-    return next((name for name, most in limits.items() if most is not None and spent[name] >= most), "")
-
-
-def _told(batch: Batch) -> Mapping[str, Any]:
-    return {
-        "model": batch.model,
-        "provider_id": batch.provider_id or None,
-        "status": batch.status,
-        "calls": len(batch.keys),
-    }
+def _at_the_end(manifest: Mapping[str, Any]) -> tuple[list[str], str]:
+    """The notes of a run that has ended, and what it failed with."""
+    status, notes = manifest["status"], (manifest.get("summary") or {}).get("notes", ())
+    if status == "completed":
+        notes = [note for note in notes if TIMED_OUT in note]
+    kind = manifest.get("failure_type")
+    failure = "" if status == "running" or kind is None else f"{kind}: {manifest.get('failure_message') or ''}"
+    return list(notes if status in ("completed", "interrupted", "failed") else ()), failure
 
 
 def _written_at(folder: Path) -> datetime | None:
@@ -172,20 +155,20 @@ def _written_at(folder: Path) -> datetime | None:
     return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
-def line_to_go_on(found: Standing, folder: Path) -> str:
-    """The line with every option without which it would be refused: the budget that is used up, what was given to the
-    run and is not in its directory, and that its code is trusted. Raises ConfigError."""
+def resume_command(found: Standing, folder: Path) -> str:
+    """With every option without which it would be refused: the budget that is used up, what was given to the run and is
+    not in its directory, and that its code is trusted. Raises ConfigError."""
     more = [f"--{found.used_up.replace('_', '-')} MORE"] if found.used_up else []
     return _line("resume", found, folder, more)
 
 
-def line_to_score_again(found: Standing, folder: Path) -> str:
-    """The line that has the judges of results without a score asked again. Raises ConfigError."""
+def rescore_command(found: Standing, folder: Path) -> str:
+    """It calls the judges of results without a score again. Raises ConfigError."""
     return _line("repair", found, folder, ["--unscored"])
 
 
-def line_to_fork(found: Standing, folder: Path) -> str:
-    """The line that begins another run with what this one has. Raises ConfigError."""
+def fork_command(found: Standing, folder: Path) -> str:
+    """It begins another run with the calls of this one. Raises ConfigError."""
     return _line("resume", found, folder, ["--fork NEWDIR"])
 
 
@@ -197,8 +180,8 @@ def _line(command: str, found: Standing, folder: Path, options: Sequence[str]) -
     return " ".join([f"karenina {command}", shlex.quote(str(folder)), *given])
 
 
-def line_to_cancel(folder: Path) -> str:
-    """The line that has the batches of a run cancelled. Raises ConfigError."""
+def cancel_command(folder: Path) -> str:
+    """It cancels the batches of a run. Raises ConfigError."""
     options = (option for option in _given_again(folder) if not option.startswith("--sink"))
     return " ".join(["karenina batches", shlex.quote(str(folder)), "--cancel", *options])
 

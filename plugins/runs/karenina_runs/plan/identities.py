@@ -1,5 +1,4 @@
-"""Names that a run goes by, and what answers are compared with: none of them may hold a secret, for a name that is cut
-is the name of something else, and what is cut out of an answer is not found in it."""
+"""Names in a run, and what answers are compared with: none of them may hold a secret, which is removed from it."""
 
 from __future__ import annotations
 
@@ -14,14 +13,15 @@ from karenina_vocabulary.template_kind import TemplateKind
 from karenina_vocabulary.traits import RegexRubricTrait, ScoredTrait
 
 from karenina_core.errors import ConfigError, ErrorKind, Problem
-from karenina_core.values.config import ModelConfig, VerificationConfig
+from karenina_core.values.config import VerificationConfig
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric, RubricTrait
 
 __all__ = ["check_identities"]
 
 OUTCOMES = ("auto_failed", "insufficient", *get_args(ErrorKind))
-"""Of what a result says in karenina's own words, those that are long enough to be a secret."""
+"""Words of results that are long enough to be a secret."""
+NAMES_OF_MODELS = ("model_name", "id", "interface", "model_provider")
 FOUND = (
     "holds the value of {}, which is taken out of all that models say and of all that is kept; change that place, or, "
     "where the value is no secret, unset the variable or give the setting another value"
@@ -46,7 +46,8 @@ def check_identities(
     names = [
         *(named for number, question in enumerate(questions, 1) for named in _of_question(number, question)),
         *(named for rubric in listed for trait in rubric or () for named in _of_trait(trait)),
-        *(named for model in models for named in _of_model(model)),
+        *((f"{name} of a model", getattr(model, name) or "") for model in models for name in NAMES_OF_MODELS),
+        *(("the name of a tool server", server) for model in models for server in model.mcp_urls_dict),
         *((name, getattr(config, name)) for name in ("embedding_check_embedder", "embedding_check_model")),
         *((f"the {kind}", name) for kind, found in others.items() for name in found),
         *(("a word of every result", word) for word in OUTCOMES),
@@ -78,10 +79,3 @@ def _of_trait(trait: RubricTrait) -> Iterator[tuple[str, str]]:
             yield "the name of a class of a trait", name
         if isinstance(trait.kind, TemplateKind):
             yield "the schema of a trait", json.dumps(trait.kind.schema, default=str)
-
-
-def _of_model(model: ModelConfig) -> Iterator[tuple[str, str]]:
-    for setting in ("model_name", "id", "interface", "model_provider"):
-        yield f"{setting} of a model", getattr(model, setting) or ""
-    for server in model.mcp_urls_dict:
-        yield "the name of a tool server", server

@@ -53,14 +53,19 @@ def prepare(
     Raises ConfigError, PlanError (both ValueErrors), TemplateRefused or PluginError; calls no model, runs no code.
     """
     resolutions = check_models(app, config)
-    _check_executor(app, config)
+    known = app.registry(ExecutorRegistry)
+    if config.executor not in known:
+        hint = did_you_mean(config.executor, known)
+        raise ConfigError([Problem("executor", f"there is no {config.executor!r}{hint}")])
     mode = config.evaluation_mode or default_mode(benchmark)
-    names = config.rubric_trait_names
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
-    questions, left_out = _select(benchmark, mode, question_ids, names)
-    rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, names))
-    kinds = {trait_types(rubric): rubric for rubric in rubrics.values()}
-    plans = {kind: _plan(app, mode, config, rubric) for kind, rubric in kinds.items()}
+    questions, left_out = _select(benchmark, mode, question_ids, config.rubric_trait_names)
+    rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
+    plans = {}
+    for kind, rubric in {trait_types(rubric): rubric for rubric in rubrics.values()}.items():
+        request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
+        plans[kind] = StageOrchestrator.for_request(request, app=app)
+        plans[kind].ready()
     check_overrides(app, rubrics.values(), config)
     of_stages = check_stages(list(plans.values()), config, app, mode, rubrics.values())
     check_limits(app, config, [model for _, model in overrides(rubrics.values())])
@@ -92,33 +97,22 @@ def prepare(
         workspace_root=root,
         answers=answers,
     )
-    return _answered(prepared)
+    return _with_answers(prepared)
 
 
-def _answered(prepared: Prepared) -> Prepared:
-    """With what the answers that it was given say: notes, and questions that are left out. Raises ConfigError."""
-    _check_identities(prepared)
+def _with_answers(prepared: Prepared) -> Prepared:
+    """With notes on the answers that the run was given, and without the questions that they leave out."""
+    config = prepared.config
+    stages = [stage.name for plan in prepared.plans.values() for stage in plan.stages]
+    others = {"run name": [prepared.run_name], "evaluation mode": [str(prepared.mode)], "name of a stage": stages}
+    secrets = secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
+    check_identities(Secrets(secrets), config, prepared.questions, prepared.rubrics.values(), others)
     without = unanswered(prepared)
     kept = tuple(question for question in prepared.questions if question.id not in without)
     rubrics = {question.id: prepared.rubrics[question.id] for question in kept}
     left = (LeftOut(question.id, NO_ANSWER) for question in prepared.questions if question.id in without)
     prepared = evolve(prepared, questions=kept, rubrics=rubrics, left_out=(*prepared.left_out, *left))
     return evolve(prepared, notes=(*prepared.notes, *check_answers(prepared)))
-
-
-def _check_identities(prepared: Prepared) -> None:
-    config = prepared.config
-    stages = [stage.name for plan in prepared.plans.values() for stage in plan.stages]
-    others = {"run name": [prepared.run_name], "evaluation mode": [str(prepared.mode)], "name of a stage": stages}
-    secrets = secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
-    check_identities(Secrets(secrets), config, prepared.questions, prepared.rubrics.values(), others)
-
-
-def _check_executor(app: Karenina, config: VerificationConfig) -> None:
-    known = app.registry(ExecutorRegistry)
-    if config.executor not in known:
-        what = f"there is no {config.executor!r}{did_you_mean(config.executor, known)}"
-        raise ConfigError([Problem("executor", what)])
 
 
 def default_mode(benchmark: BenchmarkData) -> EvaluationMode:
@@ -177,13 +171,6 @@ def why_left_out(
     return ""
 
 
-def _plan(app: Karenina, mode: EvaluationMode, config: VerificationConfig, rubric: Rubric | None) -> StageOrchestrator:
-    request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
-    orchestrator = StageOrchestrator.for_request(request, app=app)
-    orchestrator.ready()
-    return orchestrator
-
-
 def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> None:
     """Raises TemplateRefused where templates may not run: a run is refused as a whole, not every single item. Other
     trouble is the item's own."""
@@ -196,7 +183,7 @@ def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> No
         except TemplateRefused as error:
             refused.append((question.id, error))
         except TemplateError:
-            continue  # an unknown language: that item's ValidateTemplate says so
+            continue  # an unknown language: ValidateTemplate reports it for the item
     if refused:
         first, reason = refused[0]
         raise TemplateRefused(f"{len(refused)} of {len(questions)} questions (first: {first}): {reason}")
@@ -224,10 +211,7 @@ def check_stages(
 def settings_problems(
     plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, mode: EvaluationMode
 ) -> list[Problem]:
-    """What a run would be refused for whatever its models, keys and files are.
-
-    Stages are asked with a configuration without models. What they cannot check without them is left to the run.
-    """
+    """The problems that do not depend on models, keys and files: stages check a configuration without models."""
     bare = evolve(config, answering_models=(), parsing_models=(), evaluation_mode=mode)
     found = dict.fromkeys(_problems(plans, bare, app, ()))
     return [problem for problem in found if problem.fatal and UNABLE not in problem.message]
@@ -247,27 +231,19 @@ def _problems(
         yield from _asked(stage, "check_left_out", config, app)
     read = {name for stage in used.values() for name in getattr(type(stage), "settings", ())}
     idle = {name: why for stage, why in left_out for name in getattr(type(stage), "settings", ()) if name not in read}
-    idle |= {name: why for name, why in _of_inactive(app).items() if name not in read}
+    active = {info.distribution for info in app.plugins if info.state == "active"}
+    inactive = {info.distribution for info in app.plugins} - active
+    for section in sections():  # settings of how a run is executed have an effect, whichever plugin brings its executor
+        if section.cls not in (None, ExecutionSettings) and section.info.distribution in inactive:
+            why = f"no plugin of {section.info.distribution} is active"
+            idle |= {name: why for name in fields_dict(section.cls) if name not in read}
     for name in changed(config, idle):
         yield Problem("", f"{name} has no effect: {idle[name]}", fatal=False)
-
-
-def _of_inactive(app: Karenina) -> dict[str, str]:
-    """The settings that distributions declare of which no plugin is active, and why they have no effect; those that say
-    how a run is carried out have one, whoever brings its executor."""
-    active = {info.distribution for info in app.plugins if info.state == "active"}
-    owners = {info.distribution for info in app.plugins} - active
-    return {
-        name: f"no plugin of {section.info.distribution} is active"
-        for section in sections()
-        if section.cls not in (None, ExecutionSettings) and section.info.distribution in owners
-        for name in fields_dict(section.cls)
-    }
 
 
 def _asked(stage: Any, method: str, *arguments: Any) -> Sequence[Problem]:
     check = getattr(stage, method, None)
     try:
         return () if check is None else tuple(check(*arguments))
-    except Exception as error:  # anybody's code
+    except Exception as error:  # code of a plugin
         return (Problem("", f"{stage.name} {UNABLE}: {one_line(error)}"),)

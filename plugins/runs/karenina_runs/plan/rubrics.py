@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from attrs import evolve
-from karenina_vocabulary.rubric_config import DeepJudgmentRubricConfig
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.errors import ConfigError, Problem, did_you_mean
@@ -87,33 +85,21 @@ def notes_on_rubrics(
     questions: Sequence[Question],
     rubrics: Iterable[Rubric | None],
 ) -> list[str]:
-    """What people should know about the rubrics of a run: names without an effect, traits that cannot be scored."""
-    known = [rubric for rubric in rubrics if rubric is not None]
-    return [
-        *_unheeded(config, mode, known),
-        *_unusable(benchmark, questions, config),
-    ]
-
-
-def _unheeded(config: VerificationConfig, mode: EvaluationMode, rubrics: Sequence[Rubric]) -> list[str]:
-    """Whether the chosen traits are in no question of the run, so that no rubric is evaluated at all."""
-    if config.rubric_trait_names is None or (rubrics and mode != "template_only"):
-        return []
-    if mode == "template_only":
-        return ["rubric_trait_names has no effect: no rubric is evaluated"]
-    return ["no question of this run has a trait that rubric_trait_names names, so no rubric is evaluated"]
-
-
-def _unusable(benchmark: BenchmarkData, questions: Sequence[Question], config: VerificationConfig) -> list[str]:
-    """Traits that were asked for and that nothing can score, told once for the whole run."""
+    """Names without an effect, and traits that were asked for and that nothing can score."""
+    names = config.rubric_trait_names
+    notes = []
+    if names is not None and mode == "template_only":
+        notes.append("rubric_trait_names has no effect: no rubric is evaluated")
+    elif names is not None and not any(rubric is not None for rubric in rubrics):
+        notes.append("no question of this run has a trait that rubric_trait_names names, so no rubric is evaluated")
     if config.evaluation_mode == "template_only":
-        return []
-    wanted = config.rubric_trait_names
+        return notes
     holders: list[BenchmarkData | Question] = [benchmark, *questions]
     traits = [trait for holder in holders for rubric in own_rubrics(holder) for trait in rubric or ()]
-    found = dict.fromkeys(t.name for t in traits if not t.usable and (wanted is None or t.name in wanted))
-    what = "these traits cannot be scored, for they lack what their evaluator needs, such as their code"
-    return [f"{what}: {', '.join(found)}"] if found else []
+    if found := dict.fromkeys(t.name for t in traits if not t.usable and (names is None or t.name in names)):
+        what = "these traits cannot be scored, for they lack what their evaluator needs, such as their code"
+        notes.append(f"{what}: {', '.join(found)}")
+    return notes
 
 
 def check_names(
@@ -135,34 +121,26 @@ def check_names(
         for name in config.rubric_trait_names or ()
         if name not in traits
     ]
-    if custom is not None:
-        ids = set(questions)
-        mine = {name: named for name, named in custom.question_specific.items() if all_known or name in ids}
-        problems += _deep_problems(evolve(custom, question_specific=mine), traits, ids)
-    if problems:
-        raise ConfigError(problems)
-
-
-def _deep_problems(
-    custom: DeepJudgmentRubricConfig, traits: Mapping[str, Sequence[RubricTrait]], questions: Collection[str]
-) -> list[Problem]:
-    where = "deep_judgment_rubric_config"
-    problems = [
-        Problem(f"{where}.question_specific", f"there is no question {name!r}{did_you_mean(name, questions)}")
-        for name in custom.question_specific
-        if name not in questions
+    ids, where = set(questions), "deep_judgment_rubric_config"
+    of_questions = {} if custom is None else custom.question_specific
+    if not all_known:
+        of_questions = {name: entries for name, entries in of_questions.items() if name in ids}
+    problems += [
+        Problem(f"{where}.question_specific", f"there is no question {name!r}{did_you_mean(name, ids)}")
+        for name in of_questions
+        if name not in ids
     ]
-    places = [(f"{where}.global", custom.global_traits)]
-    places += [(f"{where}.question_specific.{name}", named) for name, named in custom.question_specific.items()]
-    for place, named in places:
-        for name, entry in named.items():
+    places = {f"{where}.question_specific.{name}": entries for name, entries in of_questions.items()}
+    if custom is not None:
+        places = {f"{where}.global": custom.global_traits, **places}
+    for place, entries in places.items():
+        for name, entry in entries.items():
             if name not in traits:
                 problems.append(Problem(place, f"no trait is called {name!r}{did_you_mean(name, traits)}"))
-            elif entry.enabled and not any(map(_is_judged_deeply, traits[name])):
+            elif entry.enabled and not any(
+                isinstance(trait, LLMRubricTrait) and trait.kind in ("boolean", "score") for trait in traits[name]
+            ):
                 what = f"{name!r} is no boolean or score trait of the judge, which deep judgment is for; take it out"
                 problems.append(Problem(place, what))
-    return problems
-
-
-def _is_judged_deeply(trait: RubricTrait) -> bool:
-    return isinstance(trait, LLMRubricTrait) and trait.kind in ("boolean", "score")
+    if problems:
+        raise ConfigError(problems)

@@ -48,7 +48,13 @@ class TemplateLoader:
                 f"no installed runtime loads templates written in {source.language!r} "
                 f"(there is: {', '.join(known) or 'none'}).{self._app.inactive()}{self._trouble()}"
             )
-        allowed = [runtime for runtime in able if self._allows(runtime)]
+        allowed = [
+            runtime
+            for runtime in able
+            if not runtime.executes_code
+            or self._policy == "trusted"
+            or (self._policy == "sandbox" and runtime.isolation != IN_PROCESS)
+        ]
         if not allowed:
             raise TemplateRefused(
                 "the template is Python code, and there is no sandbox to run it in; if you trust this file, run it in "
@@ -57,13 +63,6 @@ class TemplateLoader:
                 else "the template is code, and code_policy is 'refuse'"
             )
         return min(allowed, key=lambda runtime: (runtime.executes_code, runtime.isolation == IN_PROCESS, runtime.name))
-
-    def _allows(self, runtime: Any) -> bool:
-        if not runtime.executes_code:
-            return True
-        if self._policy == "trusted":
-            return True
-        return self._policy == "sandbox" and runtime.isolation != IN_PROCESS
 
     async def load(self, source: TemplateSource) -> Any:
         """The handle of a template. Raises TemplateError, the same one each time."""

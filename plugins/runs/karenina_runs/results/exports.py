@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from karenina_core.errors import ConfigError, PluginError, did_you_mean
 from karenina_core.plugin.application import Karenina
@@ -54,8 +54,7 @@ def find_format(app: Karenina, path: Path, name: str | None = None) -> Format:
         )
     if hasattr(found, "check"):
         found.check()
-    made: Format = found
-    return made
+    return cast(Format, found)
 
 
 def ready_format(app: Karenina, path: Path, name: str | None = None, kept: Iterable[Path] = ()) -> Format:
@@ -74,8 +73,7 @@ def ready_format(app: Karenina, path: Path, name: str | None = None, kept: Itera
 
 def suffix_format(app: Karenina, path: Path) -> Any | None:
     """The format that has the suffix of this file; None where no format has it."""
-    suffix = path.suffix.lower()
-    return next((found for found in _formats(app) if suffix in found.suffixes), None)
+    return next((found for found in _formats(app) if path.suffix.lower() in found.suffixes), None)
 
 
 def usual_suffix(found: Format) -> str:
@@ -91,7 +89,7 @@ def export_results(
     Raises ConfigError where it cannot be written; whatever else goes wrong, nothing is left behind.
     """
     target = _target(path)
-    partial = target.with_name(f"{target.name}.{token_hex(4)}.partial")  # nobody else writes to it at the same time
+    partial = target.with_name(f"{target.name}.{token_hex(4)}.partial")  # another process may write the same file
     try:
         found.write(results, partial, manifest or {})
         with partial.open("rb") as file:

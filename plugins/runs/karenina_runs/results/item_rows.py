@@ -1,4 +1,4 @@
-"""What one result holds, as rows: `karenina show` and the report print the same ones, each in its own way."""
+"""What one result holds, as rows that `karenina show` and the report print."""
 
 from __future__ import annotations
 
@@ -49,8 +49,12 @@ def field_rows(template: TemplatePart) -> list[FieldRow]:
     results, scores = template.field_results or {}, template.field_scores or {}
     return [
         FieldRow(
-            *(name, as_json(expected.get(name)), as_json(extracted.get(name))),
-            *(name in results, results.get(name), scores.get(name)),
+            name=name,
+            expected=as_json(expected.get(name)),
+            extracted=as_json(extracted.get(name)),
+            compared=name in results,
+            right=results.get(name),
+            score=scores.get(name),
         )
         for name in dict.fromkeys((*results, *expected, *extracted))
     ]
@@ -58,18 +62,12 @@ def field_rows(template: TemplatePart) -> list[FieldRow]:
 
 def pattern_rows(template: TemplatePart) -> list[tuple[str, bool, str, str, str]]:
     """Name, whether it is met, pattern, expected, found."""
-    details = template.regex_validation_details or {}
-    return [
-        (
-            name,
-            passed,
-            str(about.get("pattern", "")),
-            as_json(about.get("expected")),
-            as_json(about.get("matches_found")),
-        )
-        for name, passed in (template.regex_validation_results or {}).items()
-        for about in (details.get(name) or {},)
-    ]
+    rows = []
+    for name, passed in (template.regex_validation_results or {}).items():
+        about = (template.regex_validation_details or {}).get(name) or {}
+        expected, found = as_json(about.get("expected")), as_json(about.get("matches_found"))
+        rows.append((name, passed, str(about.get("pattern", "")), expected, found))
+    return rows
 
 
 def check_rows(part: ChecksPart) -> list[tuple[str, str, str]]:

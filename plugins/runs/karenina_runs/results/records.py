@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from attrs import fields, has
@@ -13,7 +13,7 @@ from karenina_calls.secrets.redaction import redactor
 from karenina_core.log import get_logger
 from karenina_core.values.result import VerificationResult
 
-__all__ = ["plain", "portable_record", "record"]
+__all__ = ["plain", "portable_record", "record", "redacted"]
 
 MOST_LEVELS = 150
 """Of mappings and lists in one another, the result itself included."""
@@ -33,18 +33,17 @@ def portable_record(result: VerificationResult, secrets: Collection[str] = ()) -
 
 
 def record(result: VerificationResult, secrets: Collection[str] = ()) -> str:
-    """The result as one line of JSON, without the secrets. What cannot be written is told in its warnings."""
+    """The result as one line of JSON, without the secrets. Its warnings name what cannot be written."""
     lost: list[str] = []
     try:
         line = _dumped(data := _unstructured(result, lost))
-    except Exception:  # extensions and arguments of tools are anybody's; a result is worth more than one of them
+    except Exception:  # extensions and arguments of tools may be anything; the rest of the result is kept
         line = _dumped(data := plain(_unstructured(result, lost), lost))
     if lost:
         log.warning("a result has values that cannot be written", result=result.metadata.result_id, values=lost)
         data["metadata"]["warnings"] = [*data["metadata"]["warnings"], *lost]
         line = _dumped(data)
-    cleaned: str = redactor(secrets)(line)
-    return cleaned
+    return str(redactor(secrets)(line))
 
 
 def _unstructured(value: Any, lost: list[str]) -> Any:
@@ -69,8 +68,8 @@ def _dumped(data: Any) -> str:
 
 def plain(value: Any, lost: list[str], levels: int = MOST_LEVELS) -> Any:
     """The same data as JSON can hold it: names as texts, sets as lists, numbers without a value as null. What is nested
-    too deeply, too large a number, or nothing that can be shown, becomes a text that says so. `lost` is told of all of
-    them."""
+    too deeply, too large a number, or nothing that can be shown, becomes a text that names the reason, which
+    is added to `lost`."""
     if isinstance(value, float) and not math.isfinite(value):
         _gone(f"not written: {value}, which is no number in JSON", lost)
         return None
@@ -86,6 +85,15 @@ def plain(value: Any, lost: list[str], levels: int = MOST_LEVELS) -> Any:
         return {_shown(key, lost): plain(item, lost, levels - 1) for key, item in value.items()}
     items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
     return [plain(item, lost, levels - 1) for item in items]
+
+
+def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """The same data as dictionaries and lists, with `redact` applied to all texts that are no keys."""
+    if isinstance(value, Mapping):
+        return {str(key): redacted(item, redact) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted(item, redact) for item in value]
+    return redact(value) if isinstance(value, str) else value
 
 
 def _shown(value: Any, lost: list[str]) -> str:

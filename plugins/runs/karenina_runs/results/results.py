@@ -26,12 +26,8 @@ __all__ = ["VerificationResultSet"]
 K = TypeVar("K")
 
 
-def _results(value: Iterable[VerificationResult]) -> Sequence[VerificationResult]:
-    return value if isinstance(value, StoredSequence) else tuple(value)
-
-
-def _count(results: Sequence[VerificationResult]) -> str:
-    return f"<{len(results)}>"
+def _results(given: Iterable[VerificationResult]) -> Sequence[VerificationResult]:
+    return given if isinstance(given, StoredSequence) else tuple(given)
 
 
 @frozen
@@ -42,7 +38,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
     where they are not there any more.
     """
 
-    results: Sequence[VerificationResult] = field(default=(), converter=_results, repr=_count)
+    results: Sequence[VerificationResult] = field(default=(), converter=_results, repr=lambda all_: f"<{len(all_)}>")
     run_dir: Path | None = None
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
@@ -66,7 +62,11 @@ class VerificationResultSet(Sequence[VerificationResult]):
         """
         stored = stored_results(path, app)
         ledger = stored.manifest.get("ledger")
-        about = (stored.directory, _left_out(stored.manifest), stored.notes)
+        try:
+            left_out = tuple(LeftOut(row["question_id"], row["reason"]) for row in stored.manifest["left_out"])
+        except (KeyError, TypeError):
+            left_out = ()
+        about = (stored.directory, left_out, stored.notes)
         planned = Planned.of(stored.manifest) if stored.file == stored.directory / RESULTS else None
         return cls(tuple(stored), *about, ledger=ledger if isinstance(ledger, Mapping) else None, planned=planned)
 
@@ -120,10 +120,10 @@ class VerificationResultSet(Sequence[VerificationResult]):
             (lambda r: r.rubric is not None, _exactly(has_rubric)),
             (lambda r: (r.deep_judgment or r.deep_judgment_rubric) is not None, _exactly(has_judgment)),
         ]
-        asked = [(get, values) for get, values in wanted if values is not None]
 
         def is_kept(r: VerificationResult) -> bool:
-            return all(get(r) in values for get, values in asked) and (where is None or bool(where(r)))
+            fits = all(values is None or get(r) in values for get, values in wanted)
+            return fits and (where is None or bool(where(r)))
 
         # The first four are planned; the others are of what became of an item.
         by_plan = where is None and all(values is None for _, values in wanted[4:])
@@ -240,17 +240,17 @@ class VerificationResultSet(Sequence[VerificationResult]):
         What was made for another judge's item is counted there and not here. A cost is None where that of a reply is
         unknown; requests without a reply that may be on the bill are `unknown_cost_attempts`.
         """
-        return self.tally.usage.by_task()
+        return self.tally.totals.usage.by_task()
 
     @property
     def tally(self) -> Tally:
-        """What is counted over all results, once, in one pass; a run has counted while it went on."""
+        """What is counted over all results, in one pass, or by the run itself."""
         if (known := self._tally or self._counted) is not None:
             return known
         tally = Tally(planned=self.planned)
         for result in self.results:
             tally.add(result)
-        object.__setattr__(self, "_counted", tally)  # a set keeps its results; another one is counted anew
+        object.__setattr__(self, "_counted", tally)  # a set keeps its results; others are counted again
         return tally
 
     def get_summary(self, *, times: bool = False) -> dict[str, Any]:
@@ -270,10 +270,3 @@ def _exactly(wanted: bool | None) -> tuple[bool, ...] | None:
 def _listed(values: Any) -> Iterable[Any]:
     """A single text is no list of its letters; a single number is one too."""
     return (values,) if isinstance(values, str | int) else values
-
-
-def _left_out(manifest: Mapping[str, Any]) -> tuple[LeftOut, ...]:
-    try:
-        return tuple(LeftOut(row["question_id"], row["reason"]) for row in manifest["left_out"])
-    except (KeyError, TypeError):
-        return ()

@@ -1,11 +1,11 @@
-"""Where results go when they are kept. A sink that fails is closed and reported; the run goes on."""
+"""Sinks, to which results are written. One that fails is closed and reported; the run continues."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from attrs import frozen
 
@@ -31,7 +31,7 @@ log = get_logger("karenina.run")
 
 @frozen(kw_only=True)
 class RunInfo:
-    """What a sink is told about the run."""
+    """What a sink gets to know of the run."""
 
     run_name: str
     run_dir: Path | None
@@ -40,8 +40,8 @@ class RunInfo:
     secrets: frozenset[str] = frozenset()
     """Values that must not be written."""
     resumed: bool = False
-    """Whether the run goes on after it was interrupted, or extends another one: what had failed then, or had fewer
-    traits, may have another result now."""
+    """Whether the run is resumed, or extends another one: what had failed then, or had fewer traits, may have another
+    result now."""
 
 
 class Sink(Protocol):
@@ -62,10 +62,9 @@ def make_sink(app: Karenina, uri: str) -> Sink:
     name, _, target = uri.partition(":")
     factory = app.sinks.load(name)
     try:
-        sink: Sink = factory(target)
+        return cast(Sink, factory(target))
     except Exception as error:
         raise PluginError(f"sink {without_password(uri)!r} cannot be made: {one_line(error)}") from error
-    return sink
 
 
 def without_password(uri: str) -> str:
@@ -94,7 +93,14 @@ class Sinks:
             try:
                 await sink.write(result)
             except (Exception, SystemExit) as error:
-                await self._give_up(name, sink, error)
+                if self._open.pop(name, None) is None:
+                    continue  # another item's write failed at the same time
+                self.failures[name] = one_line(error)
+                log.warning("a sink failed and was closed", sink=name, error=one_line(error))
+                try:
+                    await sink.close({})
+                except Exception as second:
+                    log.debug("closing the failed sink failed too", sink=name, error=one_line(second))
 
     async def close(self, summary: Mapping[str, Any]) -> None:
         for name, sink in list(self._open.items()):
@@ -103,13 +109,3 @@ class Sinks:
                 await sink.close(summary)
             except Exception as error:
                 self.failures[name] = one_line(error)
-
-    async def _give_up(self, name: str, sink: Sink, error: BaseException) -> None:
-        if self._open.pop(name, None) is None:
-            return  # another item's write failed at the same time
-        self.failures[name] = one_line(error)
-        log.warning("a sink failed and was closed", sink=name, error=one_line(error))
-        try:
-            await sink.close({})
-        except Exception as second:
-            log.debug("closing the failed sink failed too", sink=name, error=one_line(second))

@@ -1,4 +1,4 @@
-"""Results that lie in files, gone through one after the other: they need not fit into memory."""
+"""Results in files, read one after the other: they need not fit into memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BEGINNING = re.compile(
 
 @frozen(kw_only=True)
 class StoredResults:
-    """The results of a run directory or a file. Every iteration reads them anew; none of them is kept.
+    """The results of a run directory or a file. Every iteration reads them again, unless they are few.
 
     Iterating raises BenchmarkError where something is not a result.
     """
@@ -62,13 +62,26 @@ def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResul
     path = Path(path)
     directory = path if path.is_dir() else path.parent
     file = path / RESULTS if path.is_dir() else path
-    manifest = _manifest(directory)
-    if file.suffix != LINES and file.exists() and (read := _reader(file, app)):
-        return StoredResults(file=file, directory=directory, manifest=manifest, read=partial(read, file))
-    if path.is_dir() and (journal := _journal(directory, file, manifest)) is not None:
-        read_journal = partial(_of_journal, journal)
+    try:
+        manifest = json.loads((directory / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        manifest = {}
+    manifest = manifest if isinstance(manifest, dict) else {}
+    found = partial(StoredResults, file=file, directory=directory, manifest=manifest)
+    if file.suffix != LINES and file.exists():
+        with current(app) as used:
+            format_ = suffix_format(used, file)
+        if format_ is not None and format_.name != LINES.removeprefix("."):
+            if not hasattr(format_, "read"):
+                raise BenchmarkError(
+                    f"{file}: files of the format {format_.name} do not hold whole results; give the run directory, or "
+                    "a file of another format"
+                )
+            return found(read=partial(format_.read, file))
+    journal = directory / "journal.sqlite"
+    if path.is_dir() and journal.is_file() and (manifest.get("status") == "running" or not file.exists()):
         note = f"the run in {directory} has not ended; its results so far are from its journal"
-        return StoredResults(file=file, directory=directory, notes=(note,), manifest=manifest, read=read_journal)
+        return found(read=partial(_of_journal, journal), notes=(note,))
     try:
         with file.open("rb") as lines:
             index, notes = line_index(file, lines)
@@ -76,23 +89,7 @@ def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResul
         raise BenchmarkError(
             f"the results {file} cannot be read: {error.strerror or error}; give a run directory or its {RESULTS}"
         ) from error
-    read_lines = partial(_lines, file, index)
-    return StoredResults(file=file, directory=directory, notes=notes, manifest=manifest, read=read_lines)
-
-
-def _reader(file: Path, app: Karenina | None) -> Callable[[Path], Iterator[VerificationResult]] | None:
-    """What reads files of this suffix; None for JSON lines."""
-    with current(app) as used:
-        found = suffix_format(used, file)
-    if found is None or found.name == LINES.removeprefix("."):
-        return None
-    read: Callable[[Path], Iterator[VerificationResult]] | None = getattr(found, "read", None)
-    if read is None:
-        raise BenchmarkError(
-            f"{file}: files of the format {found.name} do not hold whole results; give the run directory, or a file of "
-            "another format"
-        )
-    return read
+    return found(read=StoredSequence(file, index).__iter__, notes=notes)
 
 
 class LineIndex(NamedTuple):
@@ -103,7 +100,7 @@ class LineIndex(NamedTuple):
 
 
 def line_index(file: Path, lines: BinaryIO) -> tuple[LineIndex, tuple[str, ...]]:
-    """Where each result stands in an open file of JSON lines, and what was left out. Raises BenchmarkError."""
+    """Where each result is in an open file of JSON lines, and what was left out. Raises BenchmarkError."""
     index, hashes = LineIndex(array("q"), array("q")), array("q")
     notes: tuple[str, ...] = ()
     offset = 0
@@ -130,9 +127,18 @@ def _result_id(file: Path, number: int, line: bytes) -> str:
 
 
 def _without_repetitions(file: Path, lines: BinaryIO, index: LineIndex, hashes: array[int]) -> LineIndex:
-    """Each item once: where it first stands, and as its last line has it."""
+    """Each item once: where it comes first, and as its last line has it.
+
+    Hashes that repeat are found part by part: a set of all of them takes ten times their memory.
+    """
     offsets, numbers = index
-    again = _repeated(hashes)
+    again: set[int] = set()
+    parts = min(len(hashes) // 4096 + 1, MOST_PARTS)
+    for part in range(parts):
+        seen: set[int] = set()
+        for value in hashes:
+            if value % parts == part:
+                (again if value in seen else seen).add(value)
     places: dict[str, list[int]] = {}
     for place in (place for place, value in enumerate(hashes) if value in again):
         lines.seek(offsets[place])
@@ -145,26 +151,6 @@ def _without_repetitions(file: Path, lines: BinaryIO, index: LineIndex, hashes: 
     return LineIndex(array("q", (offsets[p] for p in kept)), array("q", (numbers[p] for p in kept)))
 
 
-def _repeated(hashes: array[int]) -> set[int]:
-    """The values that occur more than once. Part by part, for a set of all of them takes ten times what they take."""
-    again: set[int] = set()
-    parts = min(len(hashes) // 4096 + 1, MOST_PARTS)
-    for part in range(parts):
-        seen: set[int] = set()
-        for value in hashes:
-            if value % parts == part:
-                (again if value in seen else seen).add(value)
-    return again
-
-
-def _lines(file: Path, index: LineIndex) -> Iterator[VerificationResult]:
-    with file.open("rb") as lines:
-        for offset, number in zip(index.offsets, index.numbers, strict=True):
-            if lines.tell() != offset:
-                lines.seek(offset)
-            yield read_line(file, number, lines.readline())
-
-
 def read_line(file: Path, number: int, line: bytes) -> VerificationResult:
     """The result in a line. Raises BenchmarkError, which names it."""
     try:
@@ -173,12 +159,6 @@ def read_line(file: Path, number: int, line: bytes) -> VerificationResult:
         raise BenchmarkError(
             f"{file}, line {number}: not a result: {error}; where that is a run directory, type: karenina doctor DIR"
         ) from error
-
-
-def _journal(directory: Path, file: Path, manifest: Mapping[str, Any]) -> Path | None:
-    """The journal of a run that goes on or was killed: its file of results is missing, or that of before."""
-    journal = directory / "journal.sqlite"
-    return journal if journal.is_file() and (manifest.get("status") == "running" or not file.exists()) else None
 
 
 def _of_journal(journal: Path) -> Iterator[VerificationResult]:
@@ -193,32 +173,30 @@ def _of_journal(journal: Path) -> Iterator[VerificationResult]:
         raise BenchmarkError(str(error)) from error
 
 
-def _manifest(directory: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads((directory / MANIFEST).read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 class StoredSequence(Sequence[VerificationResult]):
     """The lines of a `results.jsonl`, or some of them.
 
     Whatever is asked for raises BenchmarkError where the file cannot be read, or is another one than it was at first.
     """
 
-    def __init__(self, file: Path, places: Sequence[int] | None = None, of: StoredSequence | None = None) -> None:
-        """`places`: those of the lines in the index, of all that `of` knows."""
+    def __init__(
+        self,
+        file: Path,
+        index: LineIndex | None = None,
+        places: Sequence[int] | None = None,
+        state: tuple[int, ...] | None = None,
+    ) -> None:
+        """`places`: those of the lines in the `index`; None: all. `state` is that of the file when it was opened."""
         self._file = file
+        self._index = index
         self._places = places
-        self._index: LineIndex | None = None if of is None else of._index
-        self._state: tuple[int, ...] | None = None if of is None else of._state
+        self._state = state
         self._read: tuple[VerificationResult, ...] | None = None
 
     def some(self, places: Sequence[int]) -> StoredSequence:
         """Of these results those at these places, from 0."""
-        mine = self._known()[1]
-        return StoredSequence(self._file, array("q", (mine[place] for place in places)), self)
+        known, mine = self._known()
+        return StoredSequence(self._file, known, array("q", (mine[place] for place in places)), self._state)
 
     def where(self, wanted: Callable[[VerificationResult], Any]) -> StoredSequence:
         """Those for which `wanted` is true; they are read once for that."""
@@ -234,12 +212,10 @@ class StoredSequence(Sequence[VerificationResult]):
     def __getitem__(self, index: int | slice) -> VerificationResult | StoredSequence:
         known, places = self._known()
         if isinstance(index, slice):
-            return StoredSequence(self._file, places[index], self)
+            return StoredSequence(self._file, known, places[index], self._state)
         if self._read is not None:
             return self._read[index]
-        place = places[index]
-        with self._opened() as lines:
-            return self._line(lines, known, place)
+        return next(self._lines(known, [places[index]]))
 
     def __iter__(self) -> Iterator[VerificationResult]:
         known, places = self._known()
@@ -268,12 +244,9 @@ class StoredSequence(Sequence[VerificationResult]):
     def _lines(self, known: LineIndex, places: Sequence[int]) -> Iterator[VerificationResult]:
         with self._opened() as lines:
             for place in places:
-                yield self._line(lines, known, place)
-
-    def _line(self, lines: BinaryIO, known: LineIndex, place: int) -> VerificationResult:
-        if lines.tell() != (offset := known.offsets[place]):
-            lines.seek(offset)
-        return read_line(self._file, known.numbers[place], lines.readline())
+                if lines.tell() != (offset := known.offsets[place]):
+                    lines.seek(offset)
+                yield read_line(self._file, known.numbers[place], lines.readline())
 
     def _opened(self) -> BinaryIO:
         try:

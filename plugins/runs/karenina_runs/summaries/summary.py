@@ -20,9 +20,9 @@ from karenina_core.values.result import VerificationResult
 from ..plan.items import LeftOut
 from .exact import ExactSum
 from .rates import Planned, RateTally
-from .totals import TotalsTally, tokens
+from .totals import TotalsTally
 from .trait_summary import TraitTally
-from .usage import UsageTally
+from .usage import TOKENS, tokens
 
 __all__ = ["Tally", "has_no_scores", "spent", "summarize"]
 
@@ -47,7 +47,7 @@ class _Pair:
     failures: Counter[str] = field(factory=Counter)
     caveats: Counter[str] = field(factory=Counter)
     traits: TraitTally = field(factory=TraitTally)
-    usage: UsageTally = field(factory=UsageTally)
+    tokens: Counter[str] = field(factory=Counter)
     seconds: ExactSum = field(factory=ExactSum)
     completed: int = 0
     without_scores: int = 0
@@ -62,10 +62,11 @@ class _Pair:
             self.failures[how] += 1
         self.caveats.update(caveats_of(result))
         self.traits.add(traits, position)
-        self.usage.add(result)
+        self.tokens.update(tokens(result))
         self.seconds.add(about.execution_time)
         self.completed += about.completed_without_errors
-        self.without_scores += _is_unscored(result, traits)
+        due = {trait.state for trait in traits} - {"skipped"}
+        self.without_scores += "ok" not in due if due else has_no_scores(result)
 
     def row(self, names: tuple[str, str], *, times: bool) -> dict[str, Any]:
         absent = self.rates.absent
@@ -82,7 +83,7 @@ class _Pair:
             "traits": self.traits.lines(),
             "items_without_scores": self.without_scores,
             "completed": self.completed,
-            "tokens": tokens(self.usage),
+            "tokens": {name: self.tokens[name] for name in TOKENS},
             **({"execution_time": self.seconds.total} if times else {}),
         }
 
@@ -111,7 +112,6 @@ class Tally:
     cost: ExactSum = field(factory=ExactSum)
     cost_unknown: bool = False
     usage_unavailable: bool = False
-
     removed: Counter[str] = field(factory=Counter)
     """Results that something was removed from, by the variable or the setting that it was the value of."""
 
@@ -150,36 +150,17 @@ class Tally:
         self.totals.add(result, traits)
         self.removed.update(sources_noted(about.warnings))
         if total := result.generation.usage_metadata.get("total"):
-            self._add_usage(total)
-
-    def _add_usage(self, total: Mapping[str, Any]) -> None:
-        replies = replies_of(total)
-        attempts, unknown = total.get("attempts", replies), total.get("unknown_cost_attempts", 0)
-        self.calls += replies
-        self.failed_attempts += attempts - replies if is_number(attempts) else 0
-        self.unknown_cost_attempts += unknown if is_number(unknown) else 0
-        self.usage_unavailable = self.usage_unavailable or bool(total.get("usage_unavailable"))
-        cost: Any = total.get("cost_usd")
-        if is_number(cost):
-            self.cost.add(cost)
-        else:
-            self.cost_unknown = self.cost_unknown or is_cost_unknown(total)
-
-    @property
-    def usage(self) -> UsageTally:
-        """Of all pairs together."""
-        merged = UsageTally()
-        for found in self.pairs.values():
-            merged.merge(found.usage)
-        return merged
-
-    @property
-    def seconds(self) -> ExactSum:
-        """What the items took, added up."""
-        merged = ExactSum()
-        for found in self.pairs.values():
-            merged.merge(found.seconds)
-        return merged
+            replies = replies_of(total)
+            attempts, unknown = total.get("attempts", replies), total.get("unknown_cost_attempts", 0)
+            self.calls += replies
+            self.failed_attempts += attempts - replies if is_number(attempts) else 0
+            self.unknown_cost_attempts += unknown if is_number(unknown) else 0
+            self.usage_unavailable = self.usage_unavailable or bool(total.get("usage_unavailable"))
+            cost: Any = total.get("cost_usd")
+            if is_number(cost):
+                self.cost.add(cost)
+            else:
+                self.cost_unknown = self.cost_unknown or is_cost_unknown(total)
 
     @property
     def failed_scores(self) -> list[str]:
@@ -192,9 +173,9 @@ class Tally:
 
     @property
     def removals(self) -> list[str]:
-        """Notes on secrets that were taken out of what was said. They are not in them."""
+        """Notes on secrets that were removed from texts, without the secrets."""
         return [
-            f"the value of {source} was removed from what was said for {plural(count, 'item')} (caveat "
+            f"the value of {source} was removed from the texts of {plural(count, 'item')} (caveat "
             f"{SECRET_REMOVED}); where it is no secret, unset the variable or choose another value, and run again"
             for source, count in sorted(self.removed.items())
         ]
@@ -203,18 +184,6 @@ class Tally:
     def absent(self) -> int:
         """How many planned items have no result."""
         return sum(found.rates.absent for found in self.pairs.values())
-
-    def _replicate_rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "replicate": number,
-                "items": found.items,
-                "absent": found.absent,
-                **found.rates(found.absent),
-                "outcomes": dict(outcomes),
-            }
-            for number, (outcomes, found) in sorted(self.replicates.items())
-        ]
 
     def document(
         self,
@@ -226,22 +195,25 @@ class Tally:
         times: bool = False,
     ) -> dict[str, Any]:
         """The JSON document of `karenina verify`. `calls` are replies, `failed_attempts` requests without one.
-        `cost_usd` is None where the price of some reply is unknown; beside it, `unknown_cost_attempts` of the failed
-        ones may be on the provider's bill. `usage_unavailable` says that somebody did not tell how many tokens
-        something took.
-
-        All these say what the results took, whoever paid for it; `spent` says what this run paid for.
-
-        `times` adds how long items, pairs of models and tasks took.
+        `cost_usd` is None where the cost of some reply is unknown; beside it, `unknown_cost_attempts` of the failed
+        ones may be on the provider's bill. `usage_unavailable`: the tokens of some reply are unknown. All these say
+        what the results took, whichever run paid for it; `spent` says what this run paid for. `times` adds how long
+        items, pairs of models and tasks took.
 
         Each of the `models` has rates as `RateTally.rates` gives them; `absent`, the planned items that have no result;
         `failures`, the failed ones by what was wrong (see `failure_kind`); `errors` by kind; `caveats`, the number of
         items of each, which is also there for all models together; and `items_without_scores`, items of which a rubric
         was due and no trait has a score.
-        What the set holds is told as `totals` names it; `num_questions` and its like count the different ones that have
-        results. `replicate_stats` has the rates and `absent` items of each replicate. Pairs of models and replicates
-        that are planned are there without any result too.
+        `TotalsTally.to_dict` has its own part; `num_questions` and its like count the different ones that have results.
+        `replicate_stats` has the rates and `absent` items of each replicate. Pairs of models and replicates that are
+        planned are there without any result too.
         """
+        replicates = [
+            {"replicate": number, "items": found.items, "absent": found.absent}
+            | found.rates(found.absent)
+            | {"outcomes": dict(outcomes)}
+            for number, (outcomes, found) in sorted(self.replicates.items())
+        ]
         return {
             "run_dir": str(run_dir) if run_dir else None,
             "outcomes": dict(self.outcomes),
@@ -255,8 +227,8 @@ class Tally:
             "cost_usd": None if self.cost_unknown else self.cost.total,
             "usage_unavailable": self.usage_unavailable,
             **spent(ledger),
-            "replicate_stats": self._replicate_rows(),
-            **self.totals.told(self.usage, self.seconds, times=times),
+            "replicate_stats": replicates,
+            **self.totals.to_dict(times=times),
             "num_questions": self.complete + len(self._begun),
             "num_models": len(self.models["answering"]),
             "num_parsing_models": len(self.models["parsing"]),
@@ -288,16 +260,10 @@ def spent(ledger: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _is_unscored(result: VerificationResult, traits: Iterable[TraitOutcome]) -> bool:
-    """Whether scores were due and there is none: no trait was reached, or every one that was due has failed."""
-    states = {trait.state for trait in traits} - {"skipped"}
-    return "ok" not in states if states else has_no_scores(result)
-
-
 def has_no_scores(result: VerificationResult) -> bool:
     """Whether a rubric was due and no trait was reached: no answer came, or a stage before failed.
 
-    The trail tells an item whose rubric was due from one that has none; without a trail, an error is taken for that.
+    An item whose rubric was due has its stage in the trail; without a trail, an error counts as such an item.
     """
     if result.metadata.evaluation_mode == "template_only" or (result.rubric and read_traits(result.rubric)):
         return False

@@ -1,10 +1,10 @@
-"""What a set of results holds: how many of what, tokens and time, replicates, tools, lengths of traces."""
+"""What a set of results holds: parts, tokens and time, traits, tools, lengths of traces."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import accumulate
+from statistics import fmean, median
 from typing import Any
 
 from attrs import define, field
@@ -14,34 +14,11 @@ from karenina_core.values.fields import is_number
 from karenina_core.values.result import VerificationResult
 
 from .exact import ExactSum
-from .usage import UsageTally
+from .usage import TOKENS, UsageTally
 
-__all__ = ["TotalsTally", "tokens"]
+__all__ = ["TotalsTally"]
 
-TOKENS = {"input": "input_tokens", "output": "output_tokens", "total": "total_tokens"}
 OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
-
-
-def tokens(usage: UsageTally) -> dict[str, int]:
-    """`{"input", "output", "total"}`, added up; 0 where nobody told."""
-    return {name: usage.sum(key) for name, key in TOKENS.items()}
-
-
-@define(eq=False)
-class _Agents:
-    """What the answering agents did. An answer that several judges share is counted once for each of them."""
-
-    items: int = 0
-    sums: dict[str, Any] = field(factory=lambda: dict.fromkeys(OF_AGENTS, 0))
-    calls: Counter[str] = field(factory=Counter)
-
-    def add(self, agent: Mapping[str, Any]) -> None:
-        self.items += 1
-        for name in OF_AGENTS:
-            self.sums[name] += agent[name] if is_number(agent.get(name)) else 0
-        counts = agent.get("tool_call_counts")
-        for name, count in counts.items() if isinstance(counts, Mapping) else ():
-            self.calls[str(name)] += count if is_number(count) else 0
 
 
 @define(eq=False)
@@ -49,8 +26,12 @@ class TotalsTally:
     """Counts, result by result. What it keeps follows neither the number of questions nor that of results."""
 
     counts: Counter[str] = field(factory=Counter)
+    usage: UsageTally = field(factory=UsageTally)
+    seconds: ExactSum = field(factory=ExactSum)
     traits: dict[str, set[str]] = field(factory=dict)
-    agents: _Agents = field(factory=_Agents)
+    agents: Counter[str] = field(factory=Counter)
+    """What the answering agents did. An answer that several judges share is counted once for each of them."""
+    tool_calls: Counter[str] = field(factory=Counter)
     lengths: Counter[int] = field(factory=Counter)
     """Of traces, in messages."""
 
@@ -62,48 +43,41 @@ class TotalsTally:
         counts["template"] += result.template is not None
         counts["rubric"] += result.rubric is not None
         counts["judgment"] += (result.deep_judgment or result.deep_judgment_rubric) is not None
+        self.usage.add(result)
+        self.seconds.add(about.execution_time)
         for trait in traits:
             self.traits.setdefault(trait.type or "null", set()).add(trait.name)
-        if result.generation.agent_metrics:
-            self.agents.add(result.generation.agent_metrics)
+        if agent := result.generation.agent_metrics:
+            self.agents.update({name: agent[name] for name in OF_AGENTS if is_number(agent.get(name))}, items=1)
+            calls = agent.get("tool_call_counts")
+            for name, count in calls.items() if isinstance(calls, Mapping) else ():
+                self.tool_calls[str(name)] += count if is_number(count) else 0
         self.lengths[len(result.generation.trace_messages)] += 1
 
-    def told(self, used: UsageTally, seconds: ExactSum, *, times: bool) -> dict[str, Any]:
-        """Keys of the summary of a set of results. `used` and `seconds` are what all of them took.
+    def to_dict(self, *, times: bool) -> dict[str, Any]:
+        """Keys of the summary of a set of results.
 
-        `num_...` count results, `num_with_...` those with the part. `tokens` as in `tokens`; `usage` as in
-        `usage_by_task`. `rubric_traits` lists the names of traits by type (`null`: not told). `tool_usage_stats` is
-        None where no answer was made with tools. `times` adds `total_execution_time` and the `seconds` of each task.
+        `num_...` count results, `num_with_...` those with the part. `usage` as in `usage_by_task`. `rubric_traits`:
+        names of traits by type (`null`: not known). `tool_usage_stats` is None where no answer was made with tools.
+        `times` adds `total_execution_time` and the `seconds` of each task.
         """
-        usage = used.by_task()
+        usage, tasks = self.usage.by_task(), self.usage.tasks.values()
         if not times:
             usage = {task: {k: v for k, v in row.items() if k != "seconds"} for task, row in usage.items()}
-        counts = self.counts
-        agents = self.agents
+        counts, lengths = self.counts, list(self.lengths.elements())
+        agents = {name: self.agents[name] for name in ("items", *OF_AGENTS)}
         return {
             "num_results": counts["results"],
             "num_completed": counts["completed"],
             **{f"num_with_{part}": counts[part] for part in ("template", "rubric", "judgment")},
-            **({"total_execution_time": seconds.total} if times else {}),
-            "tokens": tokens(used),
+            **({"total_execution_time": self.seconds.total} if times else {}),
+            "tokens": {name: sum(task.counts[key] for task in tasks) for name, key in TOKENS.items()},
             "usage": usage,
             "rubric_traits": {type_: sorted(names) for type_, names in self.traits.items()},
-            "tool_usage_stats": (
-                {"items": agents.items, **agents.sums, "calls_by_tool": dict(agents.calls)} if agents.items else None
+            "tool_usage_stats": {**agents, "calls_by_tool": dict(self.tool_calls)} if agents["items"] else None,
+            "trace_length_stats": (
+                {"min": min(lengths), "mean": fmean(lengths), "median": median(lengths), "max": max(lengths)}
+                if lengths
+                else None
             ),
-            "trace_length_stats": _lengths(self.lengths),
         }
-
-
-def _lengths(counts: Counter[int]) -> dict[str, Any] | None:
-    if not counts:
-        return None
-    lengths, number = sorted(counts), counts.total()
-    ends = list(accumulate(counts[length] for length in lengths))
-    lower, upper = (
-        next(length for length, end in zip(lengths, ends, strict=True) if end > place)
-        for place in ((number - 1) // 2, number // 2)
-    )
-    mean = sum(length * count for length, count in counts.items()) / number
-    middle = lower if number % 2 else (lower + upper) / 2
-    return {"min": lengths[0], "mean": mean, "median": middle, "max": lengths[-1]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import define, field
@@ -101,20 +101,17 @@ class _Alike:
         value = trait.value
         self.kinds.add(trait.kind)
         if isinstance(value, Mapping):
-            self._add_parts(trait)
+            for name, metric in trait.metrics.items():
+                found = self.metrics.setdefault(name, ExactSum())
+                if is_number(metric):
+                    found.add(metric)
+            for name, part in value.items() if trait.kind != "metric" else ():
+                self.fields.setdefault(name, _Values()).add(part)
             self.values.others += 1
             return
         self.values.add(value)
         if trait.kind in ("literal", None) and isinstance(value, int | str):
             self.labels[value, trait.label] += 1
-
-    def _add_parts(self, trait: TraitOutcome) -> None:
-        for name, value in trait.metrics.items():
-            metric = self.metrics.setdefault(name, ExactSum())
-            if is_number(value):
-                metric.add(value)
-        for name, value in trait.value.items() if trait.kind != "metric" else ():
-            self.fields.setdefault(name, _Values()).add(value)
 
     def merge(self, other: _Alike) -> None:
         self.type = self.type or other.type
@@ -142,23 +139,29 @@ class _Alike:
             "skipped": states["skipped"],
             "higher_is_better": first.higher_is_better,
         }
-        if kind == "template":
-            return self._of_fields(line)
-        if told := KINDS.get(kind or ""):
-            return [{**line, **told(self)}]
-        return [{**line, **(self.values.as_numbers() or self.values.as_texts())}]
+        if kind == "template":  # fields of booleans or numbers, or of nothing in any item; else the trait itself
+            lines = [
+                {**line, "trait": f"{first.name}.{name}", "ok": found.count, **numbers}
+                for name, found in self.fields.items()
+                if (numbers := found.as_numbers()) or not found.count
+            ]
+            return lines or [line]
+        return [{**line, **self._scores(kind)}]
 
-    def _of_fields(self, line: Line) -> list[Line]:
-        """A line for each field that holds booleans or numbers, or nothing in any item; `ok` counts where it holds one.
-
-        Where there is no such field, the trait itself has a line.
-        """
-        lines = [
-            {**line, "trait": f"{line['trait']}.{name}", "ok": values.count, **told}
-            for name, values in self.fields.items()
-            if (told := values.as_numbers()) or not values.count
-        ]
-        return lines or [line]
+    def _scores(self, kind: str | None) -> Line:
+        values, scale = self.values, self.first.scale
+        if kind == "boolean":
+            return {"rate": values.sum.mean}
+        if kind == "score":
+            return {"mean": values.sum.mean, "min": scale.get("min"), "max": scale.get("max")}
+        if kind == "metric":
+            return {"metrics": {name: found.mean for name, found in self.metrics.items()}}
+        if kind == "literal":  # all classes of the scale; the score is the class, and not the label
+            classes, counts = scale_classes(scale), Counter[str]()
+            for (value, label), count in self.labels.items():
+                counts[classes[value] if classes else label or str(value)] += count
+            return {"classes": {name: counts[name] for name in dict.fromkeys((*classes, *counts))}}
+        return values.as_numbers() or values.as_texts()
 
 
 @define(eq=False)
@@ -176,7 +179,10 @@ class TraitTally:
         position, self.results = self.results if position is None else position, self.results + 1
         for place, trait in enumerate(traits):
             self.first[trait.name] = min((position, place), self.first.get(trait.name, (position, place)))
-            scale = _scale_of(trait)
+            scale = None
+            if trait.kind is not None or trait.scale:
+                about = {"type": trait.type, "kind": _kind(trait), **trait.scale}
+                scale = json.dumps(about, sort_keys=True, default=str)
             key = (scale, trait.type if scale is None else None)
             named = self.met.setdefault(trait.name, {})
             if (alike := named.get(key)) is None:
@@ -199,18 +205,11 @@ class TraitTally:
         by kind, None where there is none: `rate` of True (boolean); `mean` with the scale's `min` and `max` (score);
         `classes` with the count of each label (literal); `metrics` with the mean of each (metric); for scores that are
         texts `texts`, the counts of the most frequent ones, and `other_texts`, how many further ones there are. Traits
-        of one name whose types or scales differ have lines of their own. A kind that no scale tells is that of all
-        scores, or None.
+        of one name whose types or scales differ have lines of their own. Without a scale, the
+        kind is that of all scores, or None.
         """
         in_order = (self.met[name] for name in sorted(self.met, key=self.first.__getitem__))
-        return [line for named in in_order for alike in _told_apart(named) for line in alike.lines()]
-
-
-def _scale_of(trait: TraitOutcome) -> str | None:
-    """What tells traits of one name apart; None where the result does not say."""
-    if trait.kind is None and not trait.scale:
-        return None
-    return json.dumps({"type": trait.type, "kind": _kind(trait), **trait.scale}, sort_keys=True, default=str)
+        return [line for named in in_order for alike in _by_scale(named) for line in alike.lines()]
 
 
 def _kind(trait: TraitOutcome) -> str | None:
@@ -218,8 +217,8 @@ def _kind(trait: TraitOutcome) -> str | None:
     return trait.kind if not trait.scale or scale_kind(trait.scale) or trait.type in SCORES else None
 
 
-def _told_apart(named: Mapping[tuple[str | None, str | None], _Alike]) -> list[_Alike]:
-    """One that says neither what it is nor its scale belongs to the only trait that it can be."""
+def _by_scale(named: Mapping[tuple[str | None, str | None], _Alike]) -> list[_Alike]:
+    """One with neither a type nor a scale belongs to the only trait that it can be."""
     groups: list[_Alike] = []
     unknown: list[_Alike] = []
     for (scale, _), found in named.items():
@@ -233,33 +232,3 @@ def _told_apart(named: Mapping[tuple[str | None, str | None], _Alike]) -> list[_
         else:
             groups.append(alike)
     return groups
-
-
-def _boolean(alike: _Alike) -> Line:
-    return {"rate": alike.values.sum.mean}
-
-
-def _score(alike: _Alike) -> Line:
-    scale = alike.first.scale
-    return {"mean": alike.values.sum.mean, "min": scale.get("min"), "max": scale.get("max")}
-
-
-def _literal(alike: _Alike) -> Line:
-    """Every class of the scale, also those that nobody was put into. The score says the class, not the label."""
-    classes = scale_classes(alike.first.scale)
-    counts = Counter[str]()
-    for (value, label), count in alike.labels.items():
-        counts[classes[value] if classes else label or str(value)] += count
-    return {"classes": {name: counts[name] for name in dict.fromkeys((*classes, *counts))}}
-
-
-def _metric(alike: _Alike) -> Line:
-    return {"metrics": {name: found.mean for name, found in alike.metrics.items()}}
-
-
-KINDS: Mapping[str, Callable[[_Alike], Line]] = {
-    "boolean": _boolean,
-    "score": _score,
-    "literal": _literal,
-    "metric": _metric,
-}

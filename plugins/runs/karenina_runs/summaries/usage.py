@@ -13,13 +13,26 @@ from karenina_core.values.result import VerificationResult
 
 from .exact import ExactSum
 
-__all__ = ["TOTAL", "UsageTally", "usage_by_task"]
+__all__ = ["TOKENS", "TOTAL", "UsageTally", "tokens", "usage_by_task"]
 
 TOTAL = "total"
 COUNTED = (
     *("calls", "attempts", "repairs", "input_tokens", "output_tokens", "total_tokens"),
     "unknown_cost_attempts",
 )
+TOKENS = {"input": "input_tokens", "output": "output_tokens", "total": "total_tokens"}
+
+
+def tokens(result: VerificationResult) -> dict[str, int]:
+    """`{"input", "output", "total"}` of the calls for a result; 0 where they are unknown."""
+    rows = _rows(result).values()
+    return {name: sum(row[key] for row in rows if is_number(row.get(key))) for name, key in TOKENS.items()}
+
+
+def _rows(result: VerificationResult) -> dict[str, Mapping[str, Any]]:
+    """The usage of a result by task, without what was used for another result that shares its answer."""
+    rows = result.generation.usage_metadata.items()
+    return {task: row for task, row in rows if task != TOTAL and isinstance(row, Mapping) and not row.get("cached")}
 
 
 def usage_by_task(results: Iterable[VerificationResult]) -> dict[str, dict[str, Any]]:
@@ -60,17 +73,6 @@ class _Task:
         if (model := get("model")) is not None:
             self.models.add(str(model))
 
-    def merge(self, other: _Task) -> None:
-        self.items += other.items
-        for name, count in other.counts.items():
-            self.counts[name] += count
-        self.seconds.merge(other.seconds)
-        self.cost.merge(other.cost)
-        self.cost_unknown = self.cost_unknown or other.cost_unknown
-        self.replies += other.replies
-        self.unavailable = self.unavailable or other.unavailable
-        self.models |= other.models
-
 
 @define(eq=False)
 class UsageTally:
@@ -79,18 +81,8 @@ class UsageTally:
     tasks: dict[str, _Task] = field(factory=dict)
 
     def add(self, result: VerificationResult) -> None:
-        for task, row in result.generation.usage_metadata.items():
-            if task != TOTAL and isinstance(row, Mapping) and not row.get("cached"):
-                self.tasks.setdefault(task, _Task()).add(row)
-
-    def merge(self, other: UsageTally) -> None:
-        """Add what another has seen."""
-        for name, task in other.tasks.items():
-            self.tasks.setdefault(name, _Task()).merge(task)
-
-    def sum(self, name: str) -> int:
-        """Of a count, over all tasks."""
-        return sum(task.counts[name] for task in self.tasks.values())
+        for task, row in _rows(result).items():
+            self.tasks.setdefault(task, _Task()).add(row)
 
     def by_task(self) -> dict[str, dict[str, Any]]:
         """See `VerificationResultSet.usage_by_task`."""
