@@ -144,6 +144,24 @@ def test_a_row_whose_pages_were_given_up_in_the_log_is_found_as_the_file_has_it(
         assert calls_on_pages(path) == bodies
 
 
+def test_a_row_whose_pages_in_the_log_lead_nowhere_is_found_as_the_file_has_it(empty: Path, tmp_path: Path) -> None:
+    """Behind a damaged page of the log, the next one has a number that no page has."""
+    path, bodies = Path(shutil.copy(empty, tmp_path)), {1: random.Random(0).randbytes(9000)}
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        values = sealed(CALLS, 1, RUN, (None,) * len(CALLS.facts), bodies[1])
+        connection.execute(f"INSERT INTO calls VALUES ({','.join('?' * len(values))})", values)
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        log = path.with_name(f"{path.name}-wal")
+        data = bytearray(log.read_bytes())
+        leaves = [begin for begin in range(32 + 24, len(data), 24 + PAGE) if data[begin] not in (5, 13)]
+        for begin in leaves:
+            struct.pack_into(">I", data, begin, 1 << 30)
+        log.write_bytes(data)
+        assert leaves
+        assert calls_on_pages(path) == bodies
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Of a journal with results, of which one was replaced twice; the file is closed."""

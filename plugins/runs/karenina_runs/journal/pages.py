@@ -95,11 +95,11 @@ def _row(page: bytes, at: int, pages: tuple[Pages, ...]) -> tuple[Table, Row] | 
             return None
         for get in pages:
             record = page[at : at + local]
-            if size > local:
-                record += _overflow(struct.unpack_from(">I", page, at + local)[0], size - local, get)
-            row = row_of(table, _columns(table, id_, record))
-            if row is not None:
-                return table, row
+            with suppress(IndexError, ValueError, struct.error):  # what one of them has of it may be another's
+                if size > local:
+                    record += _overflow(struct.unpack_from(">I", page, at + local)[0], size - local, get)
+                if (row := row_of(table, _columns(table, id_, record))) is not None:
+                    return table, row
     return None
 
 
