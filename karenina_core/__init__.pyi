@@ -29,9 +29,9 @@ from karenina_core.values.rubric import Rubric as Rubric
 from karenina_core.values.rubric import RubricTrait as RubricTrait
 from karenina_runs.amend.extension import aextend_run as aextend_run
 from karenina_runs.amend.extension import extend_run as extend_run
+from karenina_runs.amend.repair import RepairSelection as RepairSelection
 from karenina_runs.amend.repair import arepair_run as arepair_run
 from karenina_runs.amend.repair import repair_run as repair_run
-from karenina_runs.amend.repair import RepairSelection as RepairSelection
 from karenina_runs.amend.undo import undo_repair as undo_repair
 from karenina_runs.answers.answers import ReplayEntry as ReplayEntry
 from karenina_runs.answers.answers import ReplayKey as ReplayKey
