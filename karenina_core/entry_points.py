@@ -9,8 +9,6 @@ from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, EntryPoints, entry_points
 from typing import Any
 
-__all__ = ["installed_entry_points", "name_and_version", "owner"]
-
 
 def installed_entry_points(group: str) -> EntryPoints:
     """The entry points of a group. Metadata of packages is read again when a folder of `sys.path` has changed."""

@@ -10,8 +10,6 @@ from typing import Any
 
 from .secrets import masked, secrets_in
 
-__all__ = ["configure", "get_logger", "redact_with"]
-
 
 class _Logger:
     """A structlog logger, made when it first has something to say: structlog costs more to import than the core."""

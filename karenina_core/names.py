@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "NAMES", "exports", "problems", "public_names"]
-
 GROUP = "karenina.names"
 CORE = "karenina-core"
 NAMES: Mapping[str, Mapping[str, str]] = {

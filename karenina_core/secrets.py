@@ -6,8 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-__all__ = ["MASK", "SHORTEST", "is_secret_name", "masked", "secrets_in"]
-
 MASK = "[redacted]"
 SHORTEST = 8
 """Characters. What is shorter is a placeholder such as `none`, which occurs in any text."""

@@ -9,8 +9,6 @@ from ..values.result import GenerationPart, LedgerEntry, MetadataPart, Verificat
 from .context import VerificationContext
 from .keys import CoreKeys, Key
 
-__all__ = ["USAGE", "bare_result", "ending", "ledger", "metadata"]
-
 USAGE: Key[Callable[[Mapping[str, Any]], Mapping[str, Any]]] = Key("usage of calls", Callable)
 """A service: the `usage_metadata` of the item's calls, beside that of an answer which was generated for another judge.
 """

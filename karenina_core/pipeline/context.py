@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ..plugin.application import Karenina
     from ..ports.model_client import CallRecord, ModelClient
 
-__all__ = ["VerificationContext"]
-
 T = TypeVar("T")
 D = TypeVar("D")
 REQUIRED: Any = object()

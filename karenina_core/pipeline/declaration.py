@@ -12,8 +12,6 @@ from ..values.result import OWN, GenerationPart, MetadataPart, VerificationResul
 from ..values.result_parts import Known, field_names, result_parts
 from .keys import Key
 
-__all__ = ["Category", "Declaration", "check_result_field", "field_types", "result_fields"]
-
 ROOT_FIELDS = frozenset({"evaluation_input", "used_full_trace", "trace_extraction_error"})
 METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation", "caveats"})
 

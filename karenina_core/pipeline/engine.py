@@ -24,8 +24,6 @@ from .context import VerificationContext
 from .keys import CoreKeys
 from .stage import Skip, Stage
 
-__all__ = ["Engine", "error_kind", "stops_item"]
-
 Step = Callable[[VerificationContext], Awaitable[None]]
 Verify = Callable[[VerificationContext], Coroutine[Any, Any, VerificationResult]]
 log = get_logger("karenina.pipeline")

@@ -14,8 +14,6 @@ from ..values.identity import TaskIdentity
 from ..values.question import Question
 from ..values.result import TrailEntry
 
-__all__ = ["CachedAnswer", "ItemError", "ReadThrough"]
-
 
 @frozen(kw_only=True)
 class CachedAnswer:

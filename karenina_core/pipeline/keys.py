@@ -8,8 +8,6 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 from ..errors import ContractError
 
-__all__ = ["VERDICT_VIEWS", "CoreKeys", "Key", "Keys"]
-
 T = TypeVar("T")
 USUAL = (type(None), bool, int, float, str, list, dict, tuple, set, frozenset)
 

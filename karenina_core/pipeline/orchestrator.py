@@ -20,8 +20,6 @@ from .engine import Engine
 from .keys import VERDICT_VIEWS, CoreKeys
 from .stage import Condition, PlanRequest, Stage
 
-__all__ = ["Explained", "StageOrchestrator"]
-
 
 @frozen
 class Explained:

@@ -10,8 +10,6 @@ from attrs import field, frozen
 from ..errors import AdapterUnavailableError, PluginError, one_line
 from .registry import Registry, is_installed, with_settings
 
-__all__ = ["AdapterAvailability", "AdapterRegistry", "AdapterSpec", "Resolution"]
-
 Factory = str | Callable[..., Any]
 """Makes a port from a `ModelConfig`: a callable, or an import string."""
 

@@ -33,8 +33,6 @@ from .kinds import (
 from .markers import PROJECT
 from .registry import Drafts, Registry, resolve_drafts
 
-__all__ = ["Karenina", "current"]
-
 T = TypeVar("T")
 R = TypeVar("R", bound=Registry[Any])
 log = get_logger("karenina.plugin")

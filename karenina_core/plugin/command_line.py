@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["ModelField", "PluginOption", "Section"]
-
 
 class ModelField(NamedTuple):
     """A field of every model behind an interface."""

@@ -19,8 +19,6 @@ from stevedore.named import NamedExtensionManager
 from ..entry_points import installed_entry_points, name_and_version
 from ..errors import PluginError, one_line
 
-__all__ = ["GROUP", "KINDS", "Declared", "PluginInfo", "Rank", "Source", "discover", "load", "load_all"]
-
 GROUP = "karenina.plugins"
 KINDS = "karenina.kinds"
 CORE = "karenina-core"

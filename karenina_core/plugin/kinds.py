@@ -23,19 +23,6 @@ from .discovery import KINDS, PluginInfo, Rank, Source, discover, load
 from .markers import PROJECT
 from .registry import Registry
 
-__all__ = [
-    "CORE_KINDS",
-    "HOOKS",
-    "REGISTER",
-    "Kinds",
-    "SettingsRegistry",
-    "SinkRegistry",
-    "StageRegistry",
-    "TraitRegistry",
-    "check_hook",
-    "keywords_only",
-]
-
 PREFIX = f"{PROJECT}_"
 REGISTER = f"{PREFIX}register_"
 """How the hook of every kind begins."""

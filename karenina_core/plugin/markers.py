@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 
 from pluggy import HookimplMarker, HookspecMarker
 
-__all__ = ["PROJECT", "hookimpl", "hookspec", "is_neutral", "neutral"]
-
 PROJECT = "karenina"
 NEUTRAL = "karenina_neutral"
 

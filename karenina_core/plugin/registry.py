@@ -13,8 +13,6 @@ from attrs import field, frozen
 
 from ..errors import DuplicateName, PluginError, UnknownName, did_you_mean
 
-__all__ = ["Drafts", "Entry", "Registry", "import_string", "is_installed", "resolve_drafts", "with_settings"]
-
 T = TypeVar("T")
 Drafts = Mapping[type["Registry[Any]"], "Registry[Any]"]
 """What one plugin registered, by kind."""

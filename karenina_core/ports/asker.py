@@ -11,8 +11,6 @@ from attrs import define
 
 from ..errors import KareninaError
 
-__all__ = ["StageLimit", "current_limit", "current_stage", "current_trait"]
-
 
 @define(eq=False)
 class StageLimit:

@@ -15,8 +15,6 @@ from attrs import field, frozen
 from ..values.config import ModelConfig
 from .values import PortCapabilities
 
-__all__ = ["Around", "Call", "CallKind", "CallTarget", "Proceed"]
-
 R = TypeVar("R")
 CallKind = Literal["llm", "parser", "agent", "work", "embedder", "search", "tool"]
 

@@ -12,8 +12,6 @@ from ..values.config import ModelConfig
 from ..values.message import Message, UsageMetadata
 from .values import AgentConfig, AgentResult, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities, Tool
 
-__all__ = ["CallRecord", "ModelClient", "Validate"]
-
 Validate = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Turns data into something else, or raises FillError with what is wrong, in words for the judge."""
 

@@ -23,8 +23,6 @@ from .values import (
     Tool,
 )
 
-__all__ = ["AgentPort", "LLMPort", "ParserPort", "StreamingLLMPort", "ToolCallingLLMPort"]
-
 
 @runtime_checkable
 class LLMPort(Protocol):

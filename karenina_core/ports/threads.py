@@ -13,8 +13,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from attrs import define, field, frozen
 
-__all__ = ["BackgroundLoop", "Ended", "in_own_thread", "to_its_end"]
-
 T = TypeVar("T")
 _live: weakref.WeakSet[BackgroundLoop] = weakref.WeakSet()
 

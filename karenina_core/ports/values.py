@@ -10,21 +10,6 @@ from attrs import field, frozen, validators
 
 from ..values.message import Message, ThinkingBlock, ToolUseBlock, UsageMetadata
 
-__all__ = [
-    "AgentConfig",
-    "AgentResult",
-    "CallContext",
-    "Channel",
-    "LLMResponse",
-    "Limit",
-    "OutputFormat",
-    "ParsePortResult",
-    "PortCapabilities",
-    "StreamingLLMResponse",
-    "Tool",
-    "ToolOutcome",
-]
-
 Channel = Literal["json_schema", "tool_call", "json_object", "text"]
 
 

@@ -12,8 +12,6 @@ from .fields import texts
 from .question import Question
 from .rubric import DynamicRubric, Rubric
 
-__all__ = ["BenchmarkData"]
-
 
 def _questions(value: Iterable[Question]) -> tuple[Question, ...]:
     return tuple(value)

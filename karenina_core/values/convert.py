@@ -27,8 +27,6 @@ from .result_parts import result_parts
 from .rubric import RubricTrait
 from .sections import KEY, Facts
 
-__all__ = ["converter", "structure", "unstructure"]
-
 T = TypeVar("T")
 _origin: Any = get_origin
 ATOMS = frozenset({str, int, float, bool, NoneType})

@@ -11,22 +11,6 @@ from attrs import fields_dict, validators
 
 from ..errors import ConfigError, Problem
 
-__all__ = [
-    "changed",
-    "instance_of",
-    "is_number",
-    "named_refusals",
-    "names",
-    "number",
-    "one_of",
-    "optional",
-    "text",
-    "text_table",
-    "texts",
-    "true_or_false",
-    "whole_number",
-]
-
 
 def texts(value: Iterable[str]) -> tuple[str, ...]:
     """Any iterable of texts; a single text is refused, because it would become a list of letters."""

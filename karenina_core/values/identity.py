@@ -12,8 +12,6 @@ from attrs import field, frozen
 
 from .fields import texts
 
-__all__ = ["ModelIdentity", "TaskIdentity", "canonical_json", "question_urn", "template_id"]
-
 NO_TEMPLATE = "no_template"
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 

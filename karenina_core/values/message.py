@@ -9,23 +9,6 @@ from typing import Any, Literal, get_args
 
 from attrs import evolve, field, frozen
 
-__all__ = [
-    "Block",
-    "Message",
-    "Role",
-    "TextBlock",
-    "ThinkingBlock",
-    "ToolResultBlock",
-    "ToolUseBlock",
-    "UsageMetadata",
-    "one_result_each",
-    "read_messages",
-    "trace_dicts",
-    "trace_messages",
-    "trace_row",
-    "without_prompt",
-]
-
 Role = Literal["system", "user", "assistant", "tool"]
 KEYS = ("role", "content", "block_index", "tool_calls", "tool_result", "thinking", "usage_metadata", "blocks")
 """Of a message that is written as data, in either form."""

@@ -14,8 +14,6 @@ from .fields import instance_of, named_refusals, number, optional, text, text_ta
 from .identity import ModelIdentity
 from .message import Message, read_messages
 
-__all__ = ["AttemptPolicy", "ManualAnswer", "ModelConfig", "RetryPolicy", "Secret"]
-
 
 def _text() -> Any:
     return field(default=None, validator=optional(text))

@@ -9,8 +9,6 @@ from attrs import field, frozen
 
 from ..errors import ErrorKind
 
-__all__ = ["Effect", "Outcome", "OutcomeName", "Verdict", "fold", "nothing_scored", "outcome_of"]
-
 OutcomeName = Literal["passed", "failed", "scored", "auto_failed", "abstained", "insufficient", "error", "skipped"]
 
 

@@ -13,8 +13,6 @@ from .fields import texts
 from .identity import question_urn, template_id
 from .rubric import DynamicRubric, Rubric
 
-__all__ = ["Question", "TemplateSource"]
-
 
 @frozen
 class TemplateSource:

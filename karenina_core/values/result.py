@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 else:
     Parts = object
 
-__all__ = [
-    "EMPTY",
-    "OWN",
-    "GenerationPart",
-    "LedgerEntry",
-    "MetadataPart",
-    "TrailEntry",
-    "VerificationResult",
-    "all_parts",
-]
-
 EMPTY = "empty"
 """The text flag of an answer without any text; one that was never given has no flag."""
 

@@ -19,18 +19,6 @@ from ..plugin.discovery import Declared, Source, discover
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = [
-    "GROUP",
-    "Known",
-    "ResultPart",
-    "declared_parts",
-    "field_names",
-    "loading",
-    "read_parts",
-    "reserve",
-    "result_parts",
-]
-
 GROUP = "karenina.result_parts"
 
 

@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from attrs import evolve, field, frozen
 
-__all__ = ["TRAIT_LISTS", "DynamicRubric", "Provenance", "Rubric", "RubricTrait"]
-
 TRAIT_LISTS = ("llm_traits", "regex_traits", "callable_traits", "metric_traits", "agentic_traits", "extra_traits")
 Provenance = Literal["global", "question_specific", "dynamic"]
 

@@ -27,29 +27,6 @@ from ..plugin.discovery import CORE, Declared, Rank, discover
 from .fields import number, one_of, optional, text, true_or_false, whole_number
 from .model_config import ModelConfig
 
-__all__ = [
-    "GROUP",
-    "Facts",
-    "Inherited",
-    "Section",
-    "flag",
-    "fraction",
-    "installed_sections",
-    "metadata",
-    "most",
-    "named_facts",
-    "names_of",
-    "positive",
-    "setting",
-    "switch",
-    "switches_of",
-    "toml_or_text",
-    "view",
-    "whole",
-    "word",
-    "words",
-]
-
 KEY = "karenina"
 GROUP = "karenina.settings"
 TRUE = ("1", "true", "yes", "on")

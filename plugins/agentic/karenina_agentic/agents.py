@@ -17,18 +17,6 @@ from karenina_core.values.message import Message, ToolResultBlock, ToolUseBlock
 from .folders import TRACES, Copies, own_folder
 from .prompts import investigation_text
 
-__all__ = [
-    "EMPTY_ANSWER",
-    "WITH_TRACE",
-    "WITH_WORKSPACE",
-    "Assignment",
-    "Investigation",
-    "Material",
-    "cut_short",
-    "investigated",
-    "with_own",
-]
-
 EMPTY_ANSWER = "the answer is empty"
 WITH_TRACE = ("trace_and_workspace", "trace_only")
 """Context modes in which an investigator is shown the trace."""

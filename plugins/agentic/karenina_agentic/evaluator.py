@@ -25,8 +25,6 @@ from karenina_core.ports.model_client import ModelClient
 from .agents import Assignment, Investigation, Material, cut_short, investigated, with_own
 from .prompts import EXTRACTION, RECORD_EXTRACTION, extraction_text, investigation_system, shared_system
 
-__all__ = ["NO_CLASS", "AgenticTraitEvaluator", "Finding", "exported", "failed"]
-
 NO_CLASS = -1
 """How results write that a literal trait was given a text that is no class of it."""
 KEYS = {"boolean": "result", "score": "score", "literal": "classification"}

@@ -19,8 +19,6 @@ from karenina_judging.services import KEEP_FILE, WORKSPACE_COPY
 from karenina_core import VerificationContext
 from karenina_core.log import get_logger
 
-__all__ = ["TRACES", "Copies", "WrittenTrace", "copies_of", "kept_at", "own_folder", "trace_name", "written_trace"]
-
 TRACES = Path(".karenina", "traces")
 """Where in a workspace traces are written."""
 MOST_TRACES = 10_000

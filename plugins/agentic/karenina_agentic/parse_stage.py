@@ -28,8 +28,6 @@ from .agents import WITH_TRACE, Assignment, Investigation, Material, cut_short, 
 from .folders import WrittenTrace, copies_of, kept_at, written_trace
 from .prompts import FILLING, filling_text, verification_system
 
-__all__ = ["MALFORMED"]
-
 MALFORMED = "parse_decision_malformed"
 """The caveat of results whose decision could not be read."""
 LONGEST_REASONING = 2000

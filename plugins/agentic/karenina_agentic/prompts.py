@@ -11,20 +11,6 @@ from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_vocabulary.template_kind import TemplateKind
 from karenina_vocabulary.traits import AgenticRubricTrait
 
-__all__ = [
-    "EXTRACTION",
-    "EXTRACTION_MOST",
-    "FILLING",
-    "RECORD_EXTRACTION",
-    "bounded",
-    "extraction_text",
-    "filling_text",
-    "investigation_system",
-    "investigation_text",
-    "shared_system",
-    "verification_system",
-]
-
 EXTRACTION_MOST = 60_000
 """Characters of an investigation that are read for a score."""
 INVESTIGATOR = """\

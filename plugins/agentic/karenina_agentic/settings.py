@@ -8,8 +8,6 @@ from attrs import frozen
 
 from karenina_core.values.sections import Section, flag, positive, switch, whole, word
 
-__all__ = ["AgenticSettings"]
-
 AgenticContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
 AgenticParsingTrigger = Literal["always", "dynamic"]
 AgenticRubricStrategy = Literal["individual", "shared"]

@@ -11,8 +11,6 @@ from karenina_core.values.fields import instance_of, optional
 from karenina_core.values.model_config import ModelConfig, RetryPolicy
 from karenina_core.values.sections import Section, metadata, most, positive, setting, toml_or_text
 
-__all__ = ["CallSettings"]
-
 
 def _limits(_: object, attribute: Any, value: Any) -> None:
     """A whole number from 1, or a table of such by model id."""

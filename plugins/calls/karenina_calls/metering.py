@@ -18,8 +18,6 @@ from .ports.metered import CallStore, Lane, Metered
 from .secrets.redaction import Secrets
 from .services.shared import EmbedderRegistry, SearchToolRegistry
 
-__all__ = ["Lanes", "Metering"]
-
 WRITTEN = 1
 """Tokens that an embedder's reply is expected to take: it writes none, and this is the least of a model."""
 

@@ -18,8 +18,6 @@ from karenina_core.plugin.markers import is_neutral
 if TYPE_CHECKING:
     from karenina_core.plugin.application import Karenina
 
-__all__ = ["code_behind", "code_digest", "code_of", "libraries_of", "library_digest", "package_of"]
-
 LENGTH = 16
 """Hexadecimal digits of a digest: enough to see a change, short enough for a file of many questions."""
 

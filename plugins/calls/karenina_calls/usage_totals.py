@@ -8,8 +8,6 @@ from typing import Any
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.values.fields import is_number
 
-__all__ = ["is_cost_unknown", "replies_of", "usage_metadata", "usage_sum"]
-
 NUMBERS = (
     *("calls", "attempts", "replies", "seconds", "repairs", "input_tokens", "output_tokens", "total_tokens"),
     *("cost_usd", "unknown_cost_attempts", "usage_unavailable"),

@@ -18,8 +18,6 @@ from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 from karenina_core import Stage, VerificationContext
 from karenina_core.errors import ParseError, TemplateError, one_line
 
-__all__ = ["Finding", "examined", "keep", "occurs", "stated"]
-
 SYSTEM = f"""\
 You take values from a response that another model gave to a question. Whether they are correct is not your concern.
 

@@ -6,8 +6,6 @@ from attrs import frozen
 
 from karenina_core.values.sections import Section, switch
 
-__all__ = ["CheckSettings"]
-
 
 @frozen(kw_only=True, slots=False)
 class CheckSettings(Section):

@@ -10,8 +10,6 @@ from karenina_calls.tools.tool_calls import MOST_CHARACTERS, run_tool
 
 from karenina_core.ports.values import Tool, ToolOutcome
 
-__all__ = ["SERVER", "full_name", "offered", "own_name", "shortened_answer"]
-
 SERVER = "karenina"
 PREFIX = f"mcp__{SERVER}__"
 

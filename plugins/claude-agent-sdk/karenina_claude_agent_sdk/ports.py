@@ -30,8 +30,6 @@ from .session import Session, failure, load, prompt_of, reported, system_of
 from .settings import Choices, ClaudeAgentSdkSettings, choices, program_path, unavailable
 from .surroundings import surrounded
 
-__all__ = ["ClaudeAgent", "ClaudeModel"]
-
 DEFAULT_TIMEOUT = 120.0
 STRUCTURED_TURNS = 4
 """Replies that a model has for giving data in the form of a schema, which the program checks."""

@@ -21,8 +21,6 @@ from karenina_core.errors import PortError
 
 from .surroundings import MARK, Surroundings
 
-__all__ = ["GRACE_SECONDS", "MOST_OUTPUT", "Program", "ProgramEnded"]
-
 CHUNK = 65536
 MOST_OUTPUT = 2000
 """Characters kept of what the program prints beside its messages."""

@@ -28,8 +28,6 @@ from karenina_core.values.message import (
 
 from .offered import SERVER, own_name, shortened_answer
 
-__all__ = ["Record"]
-
 LIMITS: Mapping[str, Limit] = {"error_max_turns": "turns", "error_max_budget_usd": "cost"}
 """Subtypes of a result that say which limit the program has kept."""
 ALREADY_CUT = 200

@@ -23,8 +23,6 @@ from .program import Program, ProgramEnded
 from .record import Record
 from .surroundings import Surroundings, uninterrupted
 
-__all__ = ["Session", "failure", "load", "prompt_of", "reported", "system_of"]
-
 KINDS: Mapping[str, ErrorKind] = {
     "authentication_failed": "auth",
     "billing_error": "auth",

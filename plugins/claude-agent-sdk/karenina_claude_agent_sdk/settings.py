@@ -15,8 +15,6 @@ from attrs import field, fields_dict, frozen
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
-__all__ = ["MISSING", "Choices", "ClaudeAgentSdkSettings", "choices", "problems", "program_path", "unavailable"]
-
 NAME = "claude"
 SCRIPTS = (".bat", ".cmd")
 """Windows hands arguments of these to a shell, which may take a text for a command: they are not run."""

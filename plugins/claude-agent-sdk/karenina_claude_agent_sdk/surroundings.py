@@ -19,8 +19,6 @@ from karenina_core.values.config import ModelConfig
 
 from .settings import ClaudeAgentSdkSettings
 
-__all__ = ["MARK", "Surroundings", "surrounded", "uninterrupted"]
-
 PASSED = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"}
     | {"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"}

@@ -11,8 +11,6 @@ from karenina_core.errors import PluginError, one_line
 
 from .output import note
 
-__all__ = ["imported", "owner_of", "usable"]
-
 
 def owner_of(point: EntryPoint) -> str:
     """The name of its distribution."""

@@ -12,17 +12,6 @@ from karenina_core.errors import ConfigError, ContractError, KareninaError, RunD
 
 from .output import note
 
-__all__ = [
-    "COULD_NOT_RUN",
-    "GATE_FAILED",
-    "INTERRUPTED",
-    "NO_RUN_DIRECTORY",
-    "OK",
-    "SOME_FAILED",
-    "Interrupted",
-    "ended_by",
-]
-
 OK = 0
 COULD_NOT_RUN = 1
 SOME_FAILED = 3

@@ -24,8 +24,6 @@ from .progress import Progress
 from .running import carried_out
 from .verification import ended, print_results
 
-__all__ = ["extend"]
-
 FIELDS = {
     "replicates": "replicate_count",
     "concurrency": "concurrency",

@@ -12,20 +12,6 @@ from typing import IO, Any, NamedTuple
 
 import click
 
-__all__ = [
-    "Part",
-    "Passage",
-    "Table",
-    "filled",
-    "inline",
-    "note",
-    "own_stdout",
-    "print_found",
-    "print_json",
-    "print_parts",
-    "printable",
-]
-
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
 )

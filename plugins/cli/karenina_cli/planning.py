@@ -24,8 +24,6 @@ from .exits import COULD_NOT_RUN, OK
 from .options.flags import configured
 from .output import Part, Table, inline, note, own_stdout, print_found
 
-__all__ = ["Planned", "PlannedQuestion", "plan", "planned"]
-
 
 @frozen
 class PlannedQuestion:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from karenina_core.plugin.application import Karenina
 
-__all__ = ["Given", "LaterCommand", "VerifyCommand", "check_given", "given_files", "model_fields", "plugin_settings"]
-
 GROUP = "karenina.options"
 BROUGHT = "brought"
 """The parameter that holds what was typed of these options."""

@@ -12,8 +12,6 @@ from karenina_core.values.result import VerificationResult
 
 from .output import note
 
-__all__ = ["Progress"]
-
 SECONDS = 5.0
 """Seconds between two lines, where there is no bar; chosen."""
 STEPS = 10

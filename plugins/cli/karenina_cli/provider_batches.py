@@ -18,8 +18,6 @@ from .exits import OK, SOME_FAILED
 from .options.flags import later_config
 from .output import Part, Table, own_stdout, print_found
 
-__all__ = ["show_batches"]
-
 
 def show_batches(folder: Path, options: Mapping[str, Any]) -> int:
     """Print how far the batches are, after they were cancelled where that is asked for. Returns the exit code.

@@ -25,8 +25,6 @@ from .resuming import checked
 from .running import carried_out
 from .verification import ended, print_results
 
-__all__ = ["repair", "take_back"]
-
 CHOSEN = {
     "answering_models": "--answering-model",
     "parsing_models": "--parsing-model",

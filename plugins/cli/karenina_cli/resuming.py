@@ -22,8 +22,6 @@ from .progress import Progress
 from .running import carried_out
 from .verification import ended, print_results
 
-__all__ = ["checked", "resume"]
-
 Configured = Callable[[Mapping[str, Any]], RunConfig]
 
 

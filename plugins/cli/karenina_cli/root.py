@@ -18,8 +18,6 @@ from .exits import ended_by
 from .output import note
 from .source_help import source_help
 
-__all__ = ["ARGUMENTS", "Commands", "karenina"]
-
 LONGEST = 80
 """Characters of a line of help: the width that click assumes for a terminal."""
 GROUP = "karenina.commands"

@@ -22,8 +22,6 @@ from .output import note
 from .progress import Progress
 from .signals import answered_signals, default_signals
 
-__all__ = ["batch_text", "carried_out"]
-
 DRAINING = "interrupted: waiting for the calls that are under way; interrupt once more to end at once"
 Work = Callable[..., Coroutine[Any, Any, VerificationResultSet]]
 

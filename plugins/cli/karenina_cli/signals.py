@@ -11,8 +11,6 @@ from types import FrameType
 
 from .exits import INTERRUPTED
 
-__all__ = ["answered_signals", "default_signals"]
-
 PATIENCE = 5.0
 """Seconds that the event loop has to answer the second signal. What holds it up for so long will hardly end soon; the
 longest turn that is expected in a run, a search for a pattern, takes two."""

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["source_help"]
-
 
 def source_help(point: EntryPoint, longest: int) -> str:
     """The short help of a command that is a decorated function: its docstring, or `help` or `short_help` where the

@@ -14,8 +14,6 @@ from .output import Part, Table, inline, own_stdout, print_found
 from .running import batch_text
 from .summary import cost_text, counts, listing
 
-__all__ = ["show_status"]
-
 UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 
 

@@ -16,18 +16,6 @@ from karenina_core.errors import plural
 from .output import Part, Table, inline
 from .show.traits import trait_totals
 
-__all__ = [
-    "cost_text",
-    "counts",
-    "listing",
-    "model_parts",
-    "not_passed",
-    "percent",
-    "run_parts",
-    "shown_cost",
-    "shown_tokens",
-]
-
 MOST = 10
 """Items that did not pass that are listed after a run; chosen."""
 GOOD = ("passed", "scored")

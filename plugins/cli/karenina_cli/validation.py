@@ -28,8 +28,6 @@ from .options.selection import select_questions
 from .output import Part, Table, inline, note, own_stdout, print_found
 from .summary import listing
 
-__all__ = ["CheckedQuestion", "Validation", "validate", "validated"]
-
 State = Literal["ok", "unusable", "not_checked", "no_template"]
 
 

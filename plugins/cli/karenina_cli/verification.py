@@ -33,8 +33,6 @@ from .progress import Progress
 from .running import carried_out
 from .summary import run_parts
 
-__all__ = ["ended", "print_results", "verify"]
-
 
 def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Run the benchmark and print the outcome. Returns the exit code; see `exits` for what errors become."""

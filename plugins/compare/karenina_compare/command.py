@@ -9,8 +9,6 @@ from typing import Any
 import click
 from karenina_cli.options.options import json_option
 
-__all__ = ["command"]
-
 
 class Share(click.FloatRange):
     """A number from 0 to 1; what is no number is not in any range."""

@@ -8,8 +8,6 @@ from typing import Any
 from attrs import asdict, field, frozen
 from karenina_runs.summaries.estimates import Estimate, Interval
 
-__all__ = ["Bounds", "Headline", "Number", "Numbers", "Repeated"]
-
 
 @frozen
 class Bounds:

@@ -22,20 +22,6 @@ from karenina_core.values.result import VerificationResult
 
 from .statistics.inputs import LARGEST
 
-__all__ = [
-    "ABSENT",
-    "ANSWERED",
-    "PARTIAL_CREDIT",
-    "PASS_RATE",
-    "TRAIT",
-    "TRAITS",
-    "VERDICTS",
-    "Item",
-    "Measure",
-    "Measures",
-    "Reading",
-]
-
 TRAIT = "trait:"
 TRAITS = "trait:*"
 ABSENT = "absent"

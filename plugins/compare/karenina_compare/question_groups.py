@@ -11,8 +11,6 @@ from typing import TypeAlias
 from karenina_core.errors import ConfigError
 from karenina_core.values.result import VerificationResult
 
-__all__ = ["Cluster", "Groups", "by_keyword", "group_notes", "group_of", "grouping", "groups_of"]
-
 Cluster: TypeAlias = Callable[[VerificationResult], Hashable | None] | Mapping[str, Hashable]
 """The group of an item's question, or a table `{question id: group}`. Without a group, a question is independent."""
 

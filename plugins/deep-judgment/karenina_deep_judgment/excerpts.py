@@ -17,8 +17,6 @@ from karenina_core.errors import ParseError
 from .quotations.matching import Source
 from .replies import Offered
 
-__all__ = ["Excerpt", "ExcerptRules", "Gathered", "Rejected", "gather"]
-
 LARGE = 20_000
 """Characters; longer texts are searched in a thread, so that other items continue meanwhile."""
 

@@ -42,8 +42,6 @@ from .replies import (
 from .rubric_steps import TraitWork, judged
 from .searching import looked_up, risk_of, to_assess, with_assessments
 
-__all__ = ["DeepJudgment", "Evidence", "assessed", "parsed", "quoted"]
-
 log = get_logger("karenina.deep_judgment")
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 
-__all__ = ["ASSESSMENT", "COPYING", "EXCERPTS", "PARSING", "REASONING", "REASONING_ONLY", "as_data", "refused"]
-
 COPYING = """\
 - Copy each quotation character by character from the text: no word left out, added, replaced or put in another order, \
 no ellipsis, no translation, no corrected spelling. It is looked up in the text, and thrown away where it is not there.

@@ -16,24 +16,6 @@ from karenina_core import VerificationContext
 from karenina_core.errors import FillError, shortened
 from karenina_core.ports import ParsePortResult
 
-__all__ = [
-    "CONFIDENCES",
-    "RISKS",
-    "Assessment",
-    "Offered",
-    "Read",
-    "ask",
-    "assessments_schema",
-    "excerpts_schema",
-    "read_assessments",
-    "read_excerpts",
-    "read_reasoning",
-    "read_texts",
-    "reasoning_schema",
-    "replied",
-    "texts_schema",
-]
-
 CONFIDENCES = ("high", "medium", "low", "none")
 """`high`: stated directly; `medium`: implied; `low`: weak or ambiguous; `none`: there is no quotation."""
 RISKS = ("none", "low", "medium", "high")

@@ -11,8 +11,6 @@ from karenina_vocabulary.traits import ScoredTrait
 
 from .prompts import COPYING
 
-__all__ = ["AGAIN", "EXCERPTS", "REASONING", "REASONING_FROM_TEXT", "SCORE", "scale"]
-
 EXCERPTS = f"""\
 You collect evidence about one trait of a text. You quote the passages that bear on the trait: those that show it, and \
 those that show its opposite or the lack of it. You do not score the trait.

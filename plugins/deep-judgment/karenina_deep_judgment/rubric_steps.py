@@ -39,8 +39,6 @@ from .replies import (
 )
 from .searching import AT_ONCE, looked_up, risk_of, to_assess, with_assessments
 
-__all__ = ["TraitWork", "judged"]
-
 T = TypeVar("T")
 LIST = "excerpts"
 """The property of a reply that holds the quotations: names of traits may hold anything, names of properties may not."""

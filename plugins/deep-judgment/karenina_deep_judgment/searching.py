@@ -21,8 +21,6 @@ from karenina_core.secrets import secrets_in
 from .excerpts import Excerpt
 from .replies import Assessment
 
-__all__ = ["AT_ONCE", "Found", "looked_up", "risk_of", "searched", "to_assess", "with_assessments"]
-
 AT_ONCE = 4
 """Searches of one item that run at the same time."""
 MOST_RESULTS = 5

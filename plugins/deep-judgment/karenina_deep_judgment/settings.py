@@ -11,8 +11,6 @@ from karenina_vocabulary.rubric_config import search_tool, tool_name
 from karenina_core.errors import Problem
 from karenina_core.values.sections import Section, flag, fraction, setting, switch, view, whole, word
 
-__all__ = ["DeepJudgmentSettings"]
-
 DeepJudgmentMode = Literal["disabled", "reasoning_only", "full"]
 OnInvented = Literal["fail", "error"]
 

@@ -25,8 +25,6 @@ from karenina_core.values.config import AttemptPolicy, RetryPolicy
 if TYPE_CHECKING:
     pass
 
-__all__ = ["TavilySearch", "TavilySettings", "karenina_register_search_tools", "karenina_register_settings"]
-
 KEY = "TAVILY_API_KEY"
 LONGEST_QUERY = 400
 """Characters; Tavily refuses longer queries."""

@@ -15,19 +15,6 @@ from karenina_core import Karenina, ModelConfig, VerificationConfig
 from karenina_core.errors import PluginError, TemplateRefused
 from karenina_core.plugin.discovery import discover
 
-__all__ = [
-    "ADDRESS",
-    "ANSWERING",
-    "BENCHMARK",
-    "CALLS",
-    "DIGEST",
-    "FAILING",
-    "FEATURES",
-    "JUDGE",
-    "application",
-    "prepared",
-]
-
 DATA = Path(__file__).with_name("data")
 BENCHMARK = DATA / "demo.jsonld"
 CALLS = DATA / "demo-calls.jsonl"

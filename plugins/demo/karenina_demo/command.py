@@ -7,8 +7,6 @@ from pathlib import Path
 import click
 from karenina_cli.options.options import json_option
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Show what karenina does: no key, no network.")
 @click.option(

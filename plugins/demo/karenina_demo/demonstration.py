@@ -21,8 +21,6 @@ from karenina_core.values.result import VerificationResult
 from .bundle import BENCHMARK, CALLS, FAILING, application, prepared
 from .narration import narrated
 
-__all__ = ["demonstrate"]
-
 
 def demonstrate(directory: Path | None, *, quiet: bool = False, as_json: bool = False) -> int:
     """Run the bundled benchmark and print what came out. Returns the exit code."""

@@ -13,8 +13,6 @@ from karenina_runs.results.results import VerificationResultSet
 
 from .bundle import BENCHMARK, FAILING, JUDGE
 
-__all__ = ["narrated"]
-
 INTERESTING = ("osimertinib-resistance", "--model", "birch-small")
 """The wrong answer contains the right one."""
 REWORDED = ("denosumab-jaw", "--model", "birch-small")

@@ -19,8 +19,6 @@ from karenina_core.pipeline.stage import in_mode
 from .equivalence import Accepted, Pair, Wrong, granular_of, opinions
 from .settings import EMBEDDING_THRESHOLD
 
-__all__ = ["EmbeddingCheck", "karenina_register_stages"]
-
 FEATURE = "embedding_check"
 REASON_LIMIT = 200
 FAILURES = (PluginError, PortError, TemplateError)

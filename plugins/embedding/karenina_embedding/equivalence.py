@@ -22,8 +22,6 @@ from karenina_vocabulary.traces import model_text
 from karenina_core import VerificationContext
 from karenina_core.errors import FillError, TemplateError
 
-__all__ = ["Accepted", "Pair", "Wrong", "candidates", "granular_of", "opinions"]
-
 LISTS = frozenset({"list[str]", "set[str]"})
 MOST = 30
 """Texts of a list that are compared with others: 900 pairs take a tenth of a second."""

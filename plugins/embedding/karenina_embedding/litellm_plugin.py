@@ -18,8 +18,6 @@ from karenina_core.errors import AdapterUnavailableError, PortError, one_line
 from karenina_core.plugin.registry import is_installed
 from karenina_core.values.message import UsageMetadata
 
-__all__ = ["LiteLLM", "LiteLLMSettings", "karenina_register_embedders", "karenina_register_settings"]
-
 PACKAGES = ("karenina_litellm", "litellm", "openai")
 REMEDIES: Mapping[str, str] = {
     "auth": "check the key (api_key_env in [plugins.embedder-litellm] names the variable that holds it)",

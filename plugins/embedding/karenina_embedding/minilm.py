@@ -19,8 +19,6 @@ from . import model_files
 if TYPE_CHECKING:
     from .network import Encoded, Network
 
-__all__ = ["MODEL", "MiniLM", "karenina_register_embedders"]
-
 MODEL = "all-MiniLM-L6-v2"
 NAMES = (MODEL, f"sentence-transformers/{MODEL}")
 PACKAGES = ("numpy", "tokenizers", "safetensors")

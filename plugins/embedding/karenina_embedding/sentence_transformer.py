@@ -15,8 +15,6 @@ from karenina_core.errors import PluginError, PortError, one_line
 from karenina_core.plugin.registry import is_installed
 from karenina_core.values.message import UsageMetadata
 
-__all__ = ["SentenceTransformers", "karenina_register_embedders"]
-
 PACKAGE = "sentence_transformers"
 INSTALL = 'pip install "karenina-embedding[sentence-transformers]"'
 

@@ -6,8 +6,6 @@ from attrs import frozen
 
 from karenina_core.values.sections import Section, fraction, switch
 
-__all__ = ["EMBEDDING_THRESHOLD", "EmbeddingCheckSettings"]
-
 EMBEDDING_THRESHOLD = 0.85
 
 

@@ -23,8 +23,6 @@ from karenina_core.values.result import EMPTY
 
 from .working import trace_text, with_workspace, worked, works_with_tools
 
-__all__ = ["examples_for", "with_examples"]
-
 Example = Mapping[str, Any]
 
 

@@ -8,8 +8,6 @@ from karenina_vocabulary.prompt_config import FewShotConfig
 from karenina_core.values.fields import instance_of, optional
 from karenina_core.values.sections import Section, setting
 
-__all__ = ["GenerationSettings"]
-
 
 @frozen(kw_only=True, slots=False)
 class GenerationSettings(Section):

@@ -21,8 +21,6 @@ from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports.values import AgentResult, Limit, Tool
 from karenina_core.values.message import Message, ToolResultBlock, ToolUseBlock, trace_dicts, without_prompt
 
-__all__ = ["agent_metrics", "looks_failed", "trace_text", "with_workspace", "worked", "works_with_tools"]
-
 FAILURE_WORDS = re.compile(
     r"\b(?:error|failed|exception|traceback|stack trace|404|500|502|503|timeout|invalid|unauthorized|forbidden"
     r"|not found|cannot|unable to)\b",

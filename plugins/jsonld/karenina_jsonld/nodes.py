@@ -12,25 +12,6 @@ from typing import Any, TypeVar
 import attrs
 from attrs import field, frozen
 
-__all__ = [
-    "READ_ERRORS",
-    "Document",
-    "Findings",
-    "decode",
-    "dump",
-    "encode",
-    "identical",
-    "merged",
-    "merged_properties",
-    "objects",
-    "parse",
-    "parse_or_none",
-    "plain",
-    "properties",
-    "property_value",
-    "with_list",
-]
-
 MAX_BYTES = 256 * 1024 * 1024
 MAX_DEPTH = 64
 TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels; flatten the innermost values"

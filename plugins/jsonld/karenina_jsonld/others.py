@@ -17,8 +17,6 @@ from .vocabulary import DYNAMIC, DYNAMIC_TYPE, PUBLISHED, TRAIT_TYPES
 if TYPE_CHECKING:
     from karenina_core.plugin.application import Karenina
 
-__all__ = ["Evaluator", "OtherTypes"]
-
 
 @frozen
 class Evaluator:

@@ -19,8 +19,6 @@ from .others import OtherTypes
 from .ratings import Rated, dynamic_rubric_of, encode_rating, merged_ratings, rated, read_ratings, rubric_of
 from .vocabulary import CUSTOM, DECLARATIVE
 
-__all__ = ["Entry", "assign_ids", "given_id", "merged_item", "new_item", "read_item"]
-
 # Longer sources are never placeholders, and a bound on the length bounds the parser's recursion.
 MAX_CHARACTERS = 4000
 PROPERTIES: Mapping[str, Callable[[str, Any], Any]] = {

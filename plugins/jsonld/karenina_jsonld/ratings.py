@@ -17,8 +17,6 @@ from .traits import read_rating, scale, written_fields
 from .values import unknown_settings
 from .vocabulary import DYNAMIC, DYNAMIC_TYPE, PREFIX, PUBLISHED, TRAIT_TYPES, Scope, published, scope_of, suffix_of
 
-__all__ = ["Rated", "dynamic_rubric_of", "encode_rating", "merged_ratings", "rated", "read_ratings", "rubric_of"]
-
 Node = dict[str, Any]
 
 

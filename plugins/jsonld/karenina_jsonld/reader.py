@@ -24,8 +24,6 @@ from .vocabulary import LEGACY_LISTS
 if TYPE_CHECKING:
     from karenina_core.plugin.application import Karenina
 
-__all__ = ["Content", "load", "read"]
-
 FEED = "dataFeedElement"
 
 

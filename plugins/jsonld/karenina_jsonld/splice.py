@@ -12,8 +12,6 @@ from attrs import frozen
 
 from .nodes import BOM, dump, identical
 
-__all__ = ["splice"]
-
 # Its scanner is written in C: it finds the end of a value without any work in Python.
 _scan = json.JSONDecoder().raw_decode
 _BLANK = re.compile(r"[ \t\r\n]*")

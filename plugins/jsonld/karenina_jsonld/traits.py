@@ -22,8 +22,6 @@ from . import values
 from .nodes import Findings, identical, parse, properties, property_value
 from .vocabulary import LEGACY_LISTS
 
-__all__ = ["legacy_traits", "read_rating", "scale", "untouched_lists", "written_fields"]
-
 
 @frozen
 class _Part:

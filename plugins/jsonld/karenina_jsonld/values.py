@@ -19,26 +19,6 @@ from karenina_core.values.convert import structure, unstructure
 from .nodes import dump, parse_or_none, plain
 from .vocabulary import SECRET_KEYS
 
-__all__ = [
-    "boolean",
-    "classes",
-    "code",
-    "examples",
-    "kind",
-    "model",
-    "number",
-    "object_or_text",
-    "stored_secrets",
-    "text",
-    "texts",
-    "texts_or_text",
-    "unknown_settings",
-    "whole",
-    "without_secrets",
-    "written",
-    "written_text",
-]
-
 LARGEST = 2**53
 MODEL_FIELDS: Mapping[str, Any] = {f.name: f.default for f in fields(ModelConfig)}
 # Other programs write null for these and mean their default.

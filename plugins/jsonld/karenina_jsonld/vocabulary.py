@@ -17,25 +17,6 @@ from karenina_vocabulary.traits import (
 
 from karenina_core.values.rubric import RubricTrait
 
-__all__ = [
-    "CONTEXT",
-    "CUSTOM",
-    "DECLARATIVE",
-    "DYNAMIC",
-    "DYNAMIC_TYPE",
-    "FORMAT_VERSION",
-    "LEGACY_LISTS",
-    "PREFIX",
-    "PUBLISHED",
-    "SECRET_KEYS",
-    "TRAIT_TYPES",
-    "Scope",
-    "completed_context",
-    "published",
-    "scope_of",
-    "suffix_of",
-]
-
 Scope = Literal["Global", "QuestionSpecific"]
 PREFIX = "karenina:"
 CUSTOM = "custom_"

@@ -38,8 +38,6 @@ from .vocabulary import CONTEXT, FORMAT_VERSION, LEGACY_LISTS, completed_context
 if TYPE_CHECKING:
     from karenina_core.plugin.application import Karenina
 
-__all__ = ["save"]
-
 Node = dict[str, Any]
 
 

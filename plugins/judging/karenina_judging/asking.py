@@ -16,8 +16,6 @@ from karenina_core.values.config import ModelConfig
 
 from .untrusted_text import untrusted
 
-__all__ = ["ask_judge", "check_reply", "closed_object", "presented", "unable_judges"]
-
 Schema = Mapping[str, Any]
 MOST_ENTRIES = 256
 """Entries of a list that a judge may give where the schema sets no limit. A model that repeats itself writes until

@@ -18,8 +18,6 @@ from karenina_core.values.rubric import RubricTrait
 from .asking import ask_judge, check_reply, closed_object, presented
 from .untrusted_text import UNTRUSTED_NOTE
 
-__all__ = ["ABSENT", "Presence", "presence_of", "undecided"]
-
 log = get_logger("karenina.rubric")
 ABSENT = "concept not present in response"
 SYSTEM = f"""\

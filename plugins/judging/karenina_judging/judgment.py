@@ -15,8 +15,6 @@ from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.pipeline.context import VerificationContext
 
-__all__ = ["INVENTED_QUOTATIONS", "Judgment", "JudgmentStrategy", "TraitStrategy"]
-
 INVENTED_QUOTATIONS = "invented_quotations"
 """The caveat of results for which a judge gave quotations that are not in what it read, to the end."""
 

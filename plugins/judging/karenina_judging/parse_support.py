@@ -12,8 +12,6 @@ from karenina_vocabulary.handle import TemplateHandle
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.stage import Skip
 
-__all__ = ["NOT_PERFORMED", "READS", "REGEX_ONLY", "TRACE_ONLY", "code_alone", "fillable"]
-
 NOT_PERFORMED: Mapping[str, Any] = MappingProxyType(
     {
         ArtifactKeys.DEEP_JUDGMENT_PERFORMED: False,

@@ -14,8 +14,6 @@ from karenina_core.ports.model_client import ModelClient
 from karenina_core.values.model_config import ModelConfig
 from karenina_core.values.question import TemplateSource
 
-__all__ = ["KEEP_FILE", "LOAD_TEMPLATE", "OTHER_MODEL", "SIMILARITIES", "WORKSPACE_COPY", "Similarities"]
-
 
 @frozen
 class Similarities:

@@ -19,8 +19,6 @@ from karenina_calls.wire.openai_wire import error_from_wire, kind_of_status, ret
 from karenina_core.errors import ErrorKind, PortError, shortened
 from karenina_core.secrets import MASK, SHORTEST, secrets_in
 
-__all__ = ["known_secrets", "port_error"]
-
 MOST_CAUSES = 20
 MESSAGE_LIMIT = 300
 SECRET_TEXT = re.compile(r"(?<=Bearer )[^\s'\"]+|(?<=[?&]key=)[^\s&'\"]+", re.IGNORECASE)

@@ -13,8 +13,6 @@ from weakref import WeakSet
 
 from karenina_core.errors import AdapterUnavailableError, one_line
 
-__all__ = ["endpoint_client", "enter", "is_provided", "leave", "load"]
-
 ENVIRONMENT = {
     "LITELLM_MODE": "PRODUCTION",
     "LITELLM_OFFLINE_MODE": "true",

@@ -31,8 +31,6 @@ from .faults import known_secrets, port_error
 from .replies import messages_with_thinking, reply, streamed_reply, too_large
 from .routes import OWN_SETTINGS, Route, most_text_bytes, problems, route
 
-__all__ = ["LiteLLM"]
-
 T = TypeVar("T")
 DEFAULT_SECONDS = 120.0
 BACKSTOP_SECONDS = 5.0

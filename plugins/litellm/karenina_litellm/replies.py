@@ -13,8 +13,6 @@ from karenina_core.errors import PortError
 from karenina_core.ports.values import LLMResponse, OutputFormat
 from karenina_core.values.message import Message, ThinkingBlock
 
-__all__ = ["messages_with_thinking", "reply", "streamed_reply", "thinking_blocks", "too_large"]
-
 PRICES = ("input_cost_per_token", "input_cost_per_second", "output_cost_per_token", "output_cost_per_second")
 COUNTS = ("prompt_tokens", "completion_tokens")
 SIGNING = frozenset({"anthropic", "azure_ai", "bedrock", "bedrock/converse", "vertex_ai"})

@@ -11,8 +11,6 @@ from attrs import field, frozen
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
-__all__ = ["OWN_SETTINGS", "Route", "most_text_bytes", "problems", "route"]
-
 MODE = "endpoint_base_url_mode"
 MODES = ("auto_v1", "raw")
 MAX_BYTES = "max_response_bytes"

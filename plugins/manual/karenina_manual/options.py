@@ -7,8 +7,6 @@ from typing import Any
 
 from karenina_core.plugin.command_line import ModelField, PluginOption
 
-__all__ = ["OPTIONS"]
-
 
 def _read(path: Path) -> Any:
     from karenina_runs.answers.manual import load_manual_traces  # only where it is typed

@@ -15,8 +15,6 @@ from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, P
 from karenina_core.values.config import ManualAnswer, ModelConfig
 from karenina_core.values.message import Message, UsageMetadata
 
-__all__ = ["ManualPort"]
-
 MODEL = "manual"
 NOTHING_SPENT = UsageMetadata(cost_usd=0.0, model=MODEL)
 LONGEST_TEXT = 80

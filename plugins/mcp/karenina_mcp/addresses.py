@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 from attrs import frozen
 from karenina_calls.tools.tool_servers import shown_address
 
-__all__ = ["Program", "Service", "parse_address"]
-
 EVENTS = "sse+"
 
 

@@ -9,8 +9,6 @@ from karenina_calls.ports.text import MOST_NESTED, is_nested_deeper
 
 from karenina_core.ports.values import ToolOutcome
 
-__all__ = ["as_outcome"]
-
 
 def as_outcome(result: Any) -> ToolOutcome:
     """A `CallToolResult` of the SDK as text: its texts, what else there is described, and structured content as JSON

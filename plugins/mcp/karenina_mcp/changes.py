@@ -9,8 +9,6 @@ from karenina_calls.tools.tool_servers import tool_digest
 
 from karenina_core.ports.values import Tool, ToolOutcome
 
-__all__ = ["Changes", "changes_between"]
-
 MOST_NAMES = 10
 
 

@@ -8,8 +8,6 @@ from attrs import define, field
 
 from karenina_core.errors import ErrorKind, PortError, one_line
 
-__all__ = ["MOST_BYTES", "Line", "first_cause", "port_error"]
-
 MOST_BYTES = 4 * 1024 * 1024
 """Of one message of a server. What is longer is not read into memory."""
 MOST_OUTPUT = 2000

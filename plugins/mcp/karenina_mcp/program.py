@@ -23,8 +23,6 @@ from karenina_calls.files.process_cleanup import end_marked
 
 from .line import MOST_BYTES, Line
 
-__all__ = ["running"]
-
 MARK = "KARENINA_TOOL_SERVER"
 """The environment variable by which all that a program has started is found at its end."""
 CHUNK = 65536

@@ -10,8 +10,6 @@ from typing import Any
 from karenina_core.errors import AdapterUnavailableError, one_line
 from karenina_core.plugin.registry import is_installed
 
-__all__ = ["loaded", "missing"]
-
 INSTALL = 'pip install "karenina-mcp[sdk]"'
 
 

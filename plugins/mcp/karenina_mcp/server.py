@@ -27,8 +27,6 @@ from .line import Line, first_cause, port_error
 from .session import Session
 from .settings import McpSettings
 
-__all__ = ["McpServer"]
-
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR")
 """What a program gets to know of the environment, beside what the settings name."""
 MOST_PAGES = 100

@@ -10,8 +10,6 @@ from typing import Any
 from .addresses import Service
 from .line import MOST_BYTES, Line
 
-__all__ = ["reached"]
-
 
 @asynccontextmanager
 async def reached(

@@ -11,8 +11,6 @@ from attrs import define, field
 
 from .line import Line
 
-__all__ = ["Session"]
-
 END_SECONDS = 5.0
 """For an orderly end; then the session is cancelled."""
 LISTEN_AGAIN_SECONDS = 5.0

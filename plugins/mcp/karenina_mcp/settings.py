@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from attrs import field, frozen, validators
 from karenina_calls.secrets.known_secrets import SECRET_VARIABLES
 
-__all__ = ["McpSettings"]
-
 
 @frozen(kw_only=True)
 class McpSettings:

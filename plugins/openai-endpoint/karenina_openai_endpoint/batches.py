@@ -27,8 +27,6 @@ from .port import AT_ONCE, OpenAIEndpoint
 from .settings import api_url
 from .stream import pieces, too_large, whole
 
-__all__ = ["OpenAIBatches"]
-
 COMPLETIONS = "/v1/chat/completions"
 """The endpoint of a batch and the `url` of its calls, whatever the base URL of the server is."""
 WINDOW = "24h"

@@ -42,8 +42,6 @@ from karenina_core.values.config import ModelConfig
 from .settings import Endpoint
 from .stream import ACCEPTED_ENCODINGS, Folded, events, pieces, whole
 
-__all__ = ["Connections", "OpenAIEndpoint"]
-
 MOST_ERROR_BYTES = 65536
 AT_ONCE = 65536
 """Bytes of a request."""

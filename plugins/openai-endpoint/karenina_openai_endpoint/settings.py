@@ -12,8 +12,6 @@ from attrs import field, frozen
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
-__all__ = ["Endpoint", "api_url", "check_config", "completions_url", "max_response_bytes"]
-
 DEFAULT_MAX_RESPONSE_BYTES = 8_000_000
 DEFAULT_TIMEOUT = 120.0
 MODE = "endpoint_base_url_mode"

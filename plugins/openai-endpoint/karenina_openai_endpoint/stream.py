@@ -11,8 +11,6 @@ from karenina_calls.wire.openai_wire import error_from_wire, json_from_wire
 
 from karenina_core.errors import PortError
 
-__all__ = ["ACCEPTED_ENCODINGS", "Folded", "events", "pieces", "too_large", "whole"]
-
 ACCEPTED_ENCODINGS = "gzip, deflate"
 STEP = 65536
 DONE = b"[DONE]"

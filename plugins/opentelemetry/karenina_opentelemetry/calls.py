@@ -31,8 +31,6 @@ from karenina_core.values.message import Message, TextBlock, ThinkingBlock, Tool
 
 from .tracing import Tracing, fill, harmless, tracing_of
 
-__all__ = ["around", "output_message", "provider_name", "sampling_facts", "server_facts"]
-
 PROVIDERS: Mapping[str, str] = {
     "azure": "azure.ai.openai",
     "azure_ai": "azure.ai.inference",

@@ -19,8 +19,6 @@ from karenina_core import __version__
 from karenina_core.errors import one_line
 from karenina_core.log import get_logger
 
-__all__ = ["Forgiving", "made_provider", "traces_address"]
-
 PATH = "/v1/traces"
 TIMEOUT = 5.0
 """Seconds for one batch, with its attempts: what the end of a program waits for a receiver that is silent."""

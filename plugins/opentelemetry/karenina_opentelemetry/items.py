@@ -22,8 +22,6 @@ from karenina_core.values.identity import TaskIdentity
 
 from .tracing import Tracing, ended, fill, harmless, known, tracing_of
 
-__all__ = ["around_item", "around_stage", "finished", "started"]
-
 EVENT = "gen_ai.evaluation.result"
 VERDICT = "karenina.verdict"
 """The name of the event about the item as a whole; traits may be called `verdict`."""

@@ -9,8 +9,6 @@ from attrs import frozen
 
 from karenina_core.errors import ConfigError, Problem
 
-__all__ = ["TracingSettings"]
-
 
 @frozen(kw_only=True)
 class TracingSettings:

@@ -34,8 +34,6 @@ from karenina_core.plugin.registry import is_installed
 
 from .settings import TracingSettings
 
-__all__ = ["Tracing", "ended", "fill", "harmless", "known", "tracing_of", "use_provider"]
-
 NAME = "opentelemetry"
 SCOPE = "karenina"
 NEEDED = {"console": "opentelemetry.sdk", "otlp": "opentelemetry.exporter.otlp.proto.http"}

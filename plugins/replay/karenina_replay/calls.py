@@ -28,8 +28,6 @@ from karenina_core.values.message import Message
 from .options import ReplaySettings
 from .recording import Recording, Writer, recording_of, writer_of
 
-__all__ = ["Player", "Recorder", "around"]
-
 R = TypeVar("R")
 OF_MODELS = LLMResponse | ParsePortResult | AgentResult
 

@@ -9,8 +9,6 @@ from attrs import frozen
 from karenina_core.errors import ConfigError, Problem
 from karenina_core.plugin.command_line import PluginOption
 
-__all__ = ["OPTIONS", "ReplaySettings"]
-
 OPTIONS = (
     PluginOption("--record", "Write every model call to this new file.", "record", Path, "FILE"),
     PluginOption(

@@ -20,8 +20,6 @@ from karenina_core.secrets import secrets_in
 
 from .options import ReplaySettings
 
-__all__ = ["Recording", "Writer", "recording_of", "writer_of"]
-
 
 class Writer:
     """Appends calls to a new file."""

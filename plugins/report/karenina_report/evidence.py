@@ -13,8 +13,6 @@ from karenina_core import VerificationResult
 
 from .texts import value
 
-__all__ = ["Evidence", "Quoted", "Reasoning", "evidence_of"]
-
 
 @frozen(kw_only=True)
 class Quoted:

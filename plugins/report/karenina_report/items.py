@@ -23,8 +23,6 @@ from .outcomes import CAVEATS, KINDS, OutcomeKind
 from .texts import cut, number, seconds, usage_cells, value
 from .traits import TraitView, trait_views
 
-__all__ = ["Item", "Sibling", "anchors", "item_view"]
-
 Rows = Sequence[Sequence[str]]
 MARKS = {True: ("right", "✓ right"), False: ("wrong", "✗ wrong"), None: ("missing", "– not found")}
 NOT_COMPARED = ("", "not compared")

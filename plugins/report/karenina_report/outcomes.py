@@ -8,8 +8,6 @@ from typing import NamedTuple, get_args
 from karenina_core import VerificationResult
 from karenina_core.values.outcome import Effect, OutcomeName, fold
 
-__all__ = ["CAVEATS", "GROUPS", "KINDS", "OutcomeKind", "failure", "present"]
-
 
 class OutcomeKind(NamedTuple):
     """One outcome for people: a sign beside the colour, so that colour alone carries no meaning."""

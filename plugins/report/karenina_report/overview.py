@@ -25,8 +25,6 @@ from .profile import TraitProfile, profiles
 from .svg import as_svg
 from .texts import usage_cells, value, without_secrets
 
-__all__ = ["MOST_QUESTIONS", "MOST_RANKED", "FailureRow", "Overview", "Plot", "overview_of"]
-
 MOST_QUESTIONS = 40
 """Questions that are listed on the overview; all items are in the list below it."""
 MOST_RANKED = 12

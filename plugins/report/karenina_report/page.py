@@ -30,8 +30,6 @@ from .pairs import Pair
 from .svg import ROLES
 from .texts import cut, dollars, number, percent, redaction, seconds, shown, tokens
 
-__all__ = ["chunks", "written"]
-
 POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; "
     "base-uri 'none'; form-action 'none'"

@@ -19,8 +19,6 @@ from karenina_core.values.identity import ModelIdentity
 
 from .outcomes import failure
 
-__all__ = ["Pair", "Ranks", "pairs_of"]
-
 Ranks: TypeAlias = Mapping[tuple[str, str], tuple[int, int]]
 """(answering model, judge) -> the places that are left open."""
 ANSWER = "generation"

@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "LONGEST_NAME",
-    "class_bars",
-    "interval_plot",
-    "look",
-    "outcome_bars",
-    "seconds_plot",
-    "short_name",
-    "trait_plot",
-]
-
 WIDTH, WIDE = 5.7, 8.6
 """Inches; 72 units of the drawing each."""
 ROW, MARGIN, LEGEND = 0.34, 0.5, 0.22

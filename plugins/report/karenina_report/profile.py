@@ -15,8 +15,6 @@ from karenina_core.values.fields import is_number
 from .pairs import Pair
 from .texts import number, percent, span
 
-__all__ = ["Cell", "TraitProfile", "profiles"]
-
 Line = Mapping[str, Any]
 SAME = ("trait", "type", "kind", "higher_is_better", "min", "max")
 

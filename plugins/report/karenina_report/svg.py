@@ -16,8 +16,6 @@ from markupsafe import Markup
 
 from .texts import shown
 
-__all__ = ["COLOURS", "as_svg"]
-
 SVG = "http://www.w3.org/2000/svg"
 HREF = "{http://www.w3.org/1999/xlink}href"
 ROLES = (

@@ -12,8 +12,6 @@ from karenina_vocabulary.rubric_part import COUNTS, FAILED, LABEL, RubricPart, T
 
 from .texts import value
 
-__all__ = ["TraitView", "trait_views"]
-
 
 @frozen(kw_only=True)
 class TraitView:

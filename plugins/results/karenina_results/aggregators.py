@@ -13,8 +13,6 @@ from karenina_core import hookimpl
 from karenina_core.values.fields import is_number
 from karenina_core.values.identity import canonical_json
 
-__all__ = ["count", "first", "majority_vote", "mean", "median", "mode"]
-
 
 def mean(values: Sequence[Any]) -> float:
     """The mean of numbers; of True and False, the share of True."""

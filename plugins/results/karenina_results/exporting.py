@@ -10,8 +10,6 @@ from karenina_runs.results.stored import stored_results
 
 from karenina_core import Karenina
 
-__all__ = ["export"]
-
 
 def export(source: Path, name: str | None, output: Path | None, app: Karenina | None = None) -> Path:
     """Write the results of a run directory or a file to another file, and return its name.

@@ -12,8 +12,6 @@ from karenina_core.plugin.registry import is_installed
 
 from .columns.table import Column, Table
 
-__all__ = ["Backend", "arrow_schema", "backend_package", "frame", "to_frame"]
-
 Backend = Literal["pandas", "polars", "pyarrow"]
 Rows = Iterable[Sequence[Any]]
 

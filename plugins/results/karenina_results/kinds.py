@@ -7,8 +7,6 @@ from typing import Any
 from karenina_core.errors import PluginError
 from karenina_core.plugin.registry import Registry
 
-__all__ = ["AggregatorRegistry"]
-
 
 class AggregatorRegistry(Registry[Any]):
     """Add aggregators: functions of a list of values, never empty and without None, that give one value for all.

@@ -27,8 +27,6 @@ from karenina_core.values.rubric import RubricTrait
 from .reporting import artifacts, evidence_fields, evidence_warnings, score_fields
 from .soundness import plain_text, sound
 
-__all__ = ["DEEP", "evaluated", "notes", "presence_of"]
-
 AGENTIC = "agentic"
 """Traits of this type are investigated by a stage of their own."""
 ROOT_FIELDS = ("evaluation_input", "used_full_trace", "trace_extraction_error")

@@ -22,8 +22,6 @@ from karenina_core.errors import KareninaError, Problem
 
 from .llm_calls import TASKS, grouped, judged, recorded
 
-__all__ = ["LLMEvaluator", "karenina_register_traits"]
-
 Scores = Mapping[str, TraitScore]
 STRATEGY = "deep_judgment"
 LEAVE_OUT = "leave the llm traits out (rubric_trait_names)"

@@ -20,8 +20,6 @@ from karenina_core.errors import ErrorKind, FillError, KareninaError, ParseError
 from karenina_core.log import get_logger
 from karenina_core.pipeline.engine import stops_item
 
-__all__ = ["grouped", "judged", "recorded", "score_of"]
-
 EVIDENCE = """\
 - The {label} is your only evidence: what it says, shows or does. Do not complete it from knowledge of your own, and \
 do not judge whether it is correct unless a trait asks for that.

@@ -18,8 +18,6 @@ from karenina_vocabulary.traits import MetricRubricTrait
 from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import ContradictionError, FillError, ParseError, Problem
 
-__all__ = ["Found", "MetricEvaluator", "confusion", "karenina_register_traits"]
-
 BUCKETS = ("tp", "fn", "fp", "tn")
 MOST_QUOTATIONS = 32
 """Of one list. A weak model can repeat itself until its tokens are used up, and a schema that a server enforces ends

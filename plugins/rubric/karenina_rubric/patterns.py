@@ -16,8 +16,6 @@ from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import Problem, one_line
 from karenina_core.ports.threads import in_own_thread
 
-__all__ = ["RegexEvaluator", "RegexTraitSettings", "karenina_register_settings", "karenina_register_traits"]
-
 THREAD = "karenina-trait-regex"
 
 

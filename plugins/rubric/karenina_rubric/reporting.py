@@ -18,8 +18,6 @@ from karenina_core.values.rubric import RubricTrait
 
 from .soundness import scale_of
 
-__all__ = ["artifacts", "evidence_fields", "evidence_warnings", "score_fields"]
-
 PUBLISHED = ("llm", "regex", "callable", "metric")
 CONFUSION = "confusion"
 NO_CLASS = -1

@@ -8,8 +8,6 @@ from attrs import frozen
 
 from karenina_core.values.sections import Section, word
 
-__all__ = ["RubricSettings"]
-
 RubricStrategy = Literal["batch", "sequential"]
 
 

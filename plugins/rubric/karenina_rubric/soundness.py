@@ -17,8 +17,6 @@ from karenina_core.errors import ErrorKind, one_line, shortened
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.values.rubric import RubricTrait
 
-__all__ = ["plain_text", "scale_of", "sound"]
-
 LONGEST_TEXT = 1000
 MOST_DETAIL = 10_000
 """Characters of a text in details."""

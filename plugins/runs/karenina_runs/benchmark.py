@@ -23,8 +23,6 @@ from .files.atomic_files import write_atomically
 from .plan.prepare import prepare
 from .results.results import VerificationResultSet
 
-__all__ = ["Benchmark"]
-
 MAX_BYTES = 256 * 1024 * 1024
 
 

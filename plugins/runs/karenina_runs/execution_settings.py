@@ -9,8 +9,6 @@ from attrs import frozen, validators
 from karenina_core.values.fields import number, optional
 from karenina_core.values.sections import Section, setting, toml_or_text, whole, word, words
 
-__all__ = ["ExecutionSettings", "TaskOrdering"]
-
 TaskOrdering = Literal["auto", "prefix_cache", "distribute_answerers", "generation_order", "random"]
 
 

@@ -10,8 +10,6 @@ from karenina_core.errors import PluginError
 from karenina_core.plugin.discovery import discover, load
 from karenina_core.plugin.registry import Registry
 
-__all__ = ["ExecutorRegistry", "FormatRegistry", "ViewRegistry", "declared"]
-
 
 def declared(group: str) -> Mapping[str, Callable[[], Any]]:
     """What installed distributions declare by the entry points of a group, by name, and what imports it: no plugins,

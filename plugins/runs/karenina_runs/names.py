@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["NAMES"]
-
 NAMES: Mapping[str, Mapping[str, str]] = {
     "karenina_core": {
         "Benchmark": "karenina_runs.benchmark",

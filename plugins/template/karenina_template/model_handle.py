@@ -25,8 +25,6 @@ from .lint.lint import lint_schema
 from .lint.patterns import accepted_by
 from .rules import check_class, null_warnings
 
-__all__ = ["THREAD", "ModelFilled", "ModelHandle", "open_class"]
-
 THREAD = "karenina-template"
 """What may take long (checks of a template, searches for its patterns) holds up no other item there."""
 

@@ -28,8 +28,6 @@ from .language.primitives.trace import TracePrimitive
 from .language.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 from .model_handle import THREAD, ModelHandle, open_class
 
-__all__ = ["InProcessRuntime"]
-
 _PACKAGES = ("schemas", "entities")
 
 

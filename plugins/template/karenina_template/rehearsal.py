@@ -25,8 +25,6 @@ from .language.primitives.numeric import NumericMaximum, NumericMinimum, Numeric
 from .language.to_json import plain, shown
 from .language.verification import Verification
 
-__all__ = ["judge_form", "rehearsal_problems"]
-
 _NEAR = (DateTolerance, NumericGraded, NumericMaximum, NumericMinimum, NumericThresholdGraded, NumericTolerance)
 """What accepts more than the ground truth, so that this need not be a value which the field can hold."""
 _THRESHOLDS = (NumericMaximum, NumericMinimum, NumericThresholdGraded)

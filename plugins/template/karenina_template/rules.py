@@ -20,8 +20,6 @@ from .language.patterns import pattern_problems
 from .language.to_json import plain
 from .rehearsal import judge_form, rehearsal_problems
 
-__all__ = ["check_class", "null_warnings", "placeholder"]
-
 
 def check_class(cls: type[BaseAnswer]) -> dict[str, Any]:
     """What the class's hook puts into `self.correct`, once the class is known to keep every rule.

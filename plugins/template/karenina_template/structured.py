@@ -34,8 +34,6 @@ from .language.specs import primitive_from_spec
 from .language.strategies import Condition, condition_from_spec, condition_problems
 from .model_handle import THREAD, ModelHandle, open_class
 
-__all__ = ["DeclarativeRuntime"]
-
 _TYPES: Mapping[str, Any] = {
     "bool": bool,
     "str": str,

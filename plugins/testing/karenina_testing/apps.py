@@ -19,8 +19,6 @@ from karenina_core.plugin.registry import Registry
 
 from .fakes import ScriptedLLM
 
-__all__ = ["application"]
-
 
 @frozen(eq=False)
 class _OneStage:

@@ -20,22 +20,6 @@ from karenina_core.errors import did_you_mean, one_line
 
 from .watch.source_lines import line_of_error
 
-__all__ = [
-    "BrokenPromise",
-    "Check",
-    "Fault",
-    "FindFaults",
-    "Promise",
-    "Promises",
-    "Raised",
-    "attempt",
-    "attempt_async",
-    "expecting",
-    "first_fault",
-    "promise_checks",
-    "run_checks",
-]
-
 S = TypeVar("S")
 T = TypeVar("T")
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import attrs
 
-__all__ = ["difference", "snapshot"]
-
 SHOWN = 60
 
 

@@ -29,8 +29,6 @@ from .instances import (
 )
 from .watch.loops import in_loop, within
 
-__all__ = ["check_embedder", "embedder_checks"]
-
 LONG = "osteonecrosis of the jaw " * 400
 TEXTS = ("", "a", LONG, "Gicht \u2013 痛风 \U0001f468\u200d⚕️ e\u0301")
 """Every embedder has vectors for them."""

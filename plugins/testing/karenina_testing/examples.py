@@ -14,8 +14,6 @@ except ModuleNotFoundError as error:
     ) from error
 from hypothesis.strategies import SearchStrategy
 
-__all__ = ["every", "smallest"]
-
 T = TypeVar("T")
 
 

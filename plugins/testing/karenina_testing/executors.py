@@ -15,8 +15,6 @@ from karenina_core.errors import one_line
 from .checks import Check, Fault, Promises, expecting, promise_checks
 from .watch.loops import StillRunning, in_loop, within
 
-__all__ = ["executor_checks"]
-
 JOBS, AT_ONCE = 40, 4
 LONG = 10.0
 """Seconds after which an executor is taken to hang."""

@@ -17,17 +17,6 @@ from karenina_core.ports.values import CallContext, Channel, LLMResponse, Output
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message, UsageMetadata
 
-__all__ = [
-    "SCRIPTED",
-    "FakeFilled",
-    "FakeHandle",
-    "Script",
-    "ScriptedCall",
-    "ScriptedLLM",
-    "ScriptedReply",
-    "example_of",
-]
-
 SCRIPTED = "scripted"
 """The interface of a `ScriptedLLM`, unless it is given another one."""
 

@@ -22,18 +22,6 @@ from .watch.imports import construction_events
 from .watch.loops import LONGEST_TURN, StillRunning, cancel, in_loop, watched_loop, within
 from .watch.source_lines import file_of, line_of_attribute, line_of_function, line_of_waiting
 
-__all__ = [
-    "CONSTRUCTION",
-    "LONGEST_CALL",
-    "STATE",
-    "Made",
-    "arguments_of",
-    "cancelled",
-    "in_two_loops",
-    "problem_now",
-    "turns",
-]
-
 WATCHED = (*HEAVY, "onnxruntime", "safetensors", "sentence_transformers", "tensorflow", "tokenizers", "transformers")
 LONGEST_PROBLEM = 1.0
 LONGEST_CALL = 120.0

@@ -30,8 +30,6 @@ from .traits.traits import evaluator_checks
 from .watch.imports import heavy_imports
 from .watch.source_lines import file_of, line_of_function
 
-__all__ = ["plugin_checks"]
-
 Options = Mapping[str, Mapping[str, Any]]
 Kind = type[Registry[Any]]
 

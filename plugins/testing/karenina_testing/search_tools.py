@@ -25,8 +25,6 @@ from .instances import (
 )
 from .watch.loops import in_loop, within
 
-__all__ = ["check_search_tool", "search_tool_checks"]
-
 PLAIN = "What is the target of venetoclax?"
 ODD = (
     "",

@@ -27,8 +27,6 @@ from .strategies import results
 from .watch.loops import in_loop
 from .watch.source_lines import line_of_attribute
 
-__all__ = ["sink_checks"]
-
 Factory = Callable[[str], Any]
 ReadBack = Callable[[str], Iterable[VerificationResult | str]]
 MANY = 12

@@ -7,8 +7,6 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["VirtualTimeLoop", "run_in_virtual_time"]
-
 T = TypeVar("T")
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from karenina_core.pipeline.keys import CoreKeys, Key
 
-__all__ = ["ArtifactKeys"]
-
 
 class ArtifactKeys(CoreKeys):
     """The artifacts of the published pipeline."""

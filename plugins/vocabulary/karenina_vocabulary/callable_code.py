@@ -13,8 +13,6 @@ from typing import Any
 
 from karenina_core.errors import PluginError, one_line
 
-__all__ = ["check_function", "pickled"]
-
 ONE_TEXT = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 INSTALLED = tuple(
     Path(path).resolve()

@@ -9,20 +9,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = [
-    "direction",
-    "fraction",
-    "listed",
-    "mapped",
-    "names",
-    "plain",
-    "positive",
-    "switch",
-    "texts",
-    "whole",
-    "whole_from",
-]
-
 
 def listed(value: Iterable[str]) -> Any:
     """A tuple of what is listed. A single text is no list of its letters."""

@@ -11,8 +11,6 @@ from karenina_core.values.fields import texts
 from karenina_core.values.result import GenerationPart
 from karenina_core.values.result_parts import ResultPart
 
-__all__ = ["ChecksPart", "DeepJudgmentPart", "DeepJudgmentRubricPart", "TemplatePart"]
-
 
 @frozen(kw_only=True)
 class ChecksPart(ResultPart):

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     from karenina_core.plugin.application import Karenina
     from karenina_core.values.config import VerificationConfig
 
-__all__ = [
-    "TraitCase",
-    "TraitEvaluator",
-    "TraitEvidence",
-    "TraitScore",
-    "TraitState",
-    "evaluator_problems",
-]
-
 T = TypeVar("T")
 AnyTrait = TypeVar("AnyTrait", bound=RubricTrait)
 TraitState = Literal["ok", "invalid", "missing", "error", "skipped"]

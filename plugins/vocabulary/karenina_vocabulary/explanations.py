@@ -10,8 +10,6 @@ from karenina_core.values.result import VerificationResult
 
 from .evaluation_parts import TemplatePart
 
-__all__ = ["caveats_of", "failure_kind", "why"]
-
 
 def why(result: VerificationResult) -> str:
     """The error, or the fields and patterns that decided, with what was due and found; empty for what passed."""

@@ -12,15 +12,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
-__all__ = [
-    "FieldVerdict",
-    "FilledTemplate",
-    "RegexVerdict",
-    "TemplateField",
-    "TemplateHandle",
-    "TemplateRuntime",
-]
-
 
 @frozen
 class TemplateField:

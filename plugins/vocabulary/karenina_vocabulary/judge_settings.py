@@ -8,8 +8,6 @@ from attrs.converters import optional
 from karenina_core.values.fields import texts
 from karenina_core.values.sections import Section, flag, setting, whole
 
-__all__ = ["JudgeSettings"]
-
 
 @frozen(kw_only=True, slots=False)
 class JudgeSettings(Section):

@@ -6,8 +6,6 @@ from typing import Any
 
 from karenina_core.plugin.registry import Registry
 
-__all__ = ["PrimitiveRegistry", "StrategyRegistry", "TemplateRuntimeRegistry"]
-
 
 class TemplateRuntimeRegistry(Registry[Any]):
     """Add template runtimes: how the text of an answer template becomes a `TemplateHandle`."""

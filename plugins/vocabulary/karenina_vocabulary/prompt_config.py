@@ -10,8 +10,6 @@ from attrs import field, fields_dict, frozen, validators
 from karenina_core.values.fields import instance_of
 from karenina_core.values.sections import Section
 
-__all__ = ["FewShotConfig", "FewShotQuestion", "PromptConfig", "PromptSettings"]
-
 FAMILIES = {"rubric_": "rubric_evaluation", "agentic_parsing_": "agentic_parsing", "dj_": "deep_judgment"}
 """How the names of tasks begin that share instructions."""
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from karenina_core.values.result import VerificationResult
 
-__all__ = ["Piece", "Quotation", "judged_text", "pieces", "quotations"]
-
 
 class Quotation(NamedTuple):
     """One excerpt that deep judgment stored for a field or a trait."""

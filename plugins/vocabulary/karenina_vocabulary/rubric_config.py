@@ -13,17 +13,6 @@ from karenina_core.values.sections import Section, flag, fraction, setting, whol
 
 from .traits import LLMRubricTrait
 
-__all__ = [
-    "DeepJudgmentRubricConfig",
-    "DeepJudgmentRubricMode",
-    "DeepJudgmentRubricSettings",
-    "TraitDeepJudgment",
-    "TraitEvidenceRules",
-    "evidence_rules",
-    "search_tool",
-    "tool_name",
-]
-
 DeepJudgmentRubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 

@@ -18,17 +18,6 @@ from karenina_core.values.result_parts import ResultPart
 
 from .trait_scale import ERROR_PREFIX, MISSING_LABEL, misfit, scale_classes, scale_kind
 
-__all__ = [
-    "COUNTS",
-    "FAILED",
-    "LABEL",
-    "SCORES",
-    "RubricPart",
-    "TraitOutcome",
-    "read_traits",
-    "typed_scores",
-]
-
 SCORES: Mapping[str, str] = {
     "llm": "llm_trait_scores",
     "regex": "regex_trait_scores",

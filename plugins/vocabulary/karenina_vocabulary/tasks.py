@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-__all__ = ["EMBEDDING", "PromptTask"]
-
 EMBEDDING = "embedding"
 """The key under which the use of an embedder is accounted for. It has no prompt."""
 SEARCH = "search"

@@ -19,8 +19,6 @@ from karenina_core.errors import FillError, one_line, shortened
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema, SchemaValidator
 
-__all__ = ["TemplateKind", "as_kind", "check_fields", "read_record", "record_schema"]
-
 ADVICE = "use bool, int, float, str, a list of one of them, or an optional one with a default"
 BOUNDS = {
     "minimum": "ge",

@@ -20,8 +20,6 @@ from karenina_core.values.message import (
     without_prompt,
 )
 
-__all__ = ["ERROR", "EvaluationInput", "evaluation_input", "final_message", "model_text", "prompt_of", "render_trace"]
-
 ERROR = "[ERROR] "
 """In front of what a tool answered when it failed, wherever there is no other way to say so."""
 Failure = Literal["empty", "last_not_ai", "no_text"]

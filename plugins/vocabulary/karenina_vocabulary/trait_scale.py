@@ -7,8 +7,6 @@ from typing import Any
 
 from karenina_core.values.fields import is_number
 
-__all__ = ["ERROR_PREFIX", "MISSING_LABEL", "misfit", "scale_classes", "scale_kind"]
-
 MISSING_LABEL = "[MISSING_FROM_RESPONSE]"
 """The label of a literal trait about which nothing was replied."""
 ERROR_PREFIX = "[EVALUATION_ERROR:"

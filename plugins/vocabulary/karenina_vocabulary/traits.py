@@ -13,18 +13,6 @@ from karenina_core.values.rubric import RubricTrait
 from . import checks
 from .template_kind import TemplateKind, as_kind, check_fields
 
-__all__ = [
-    "METRICS",
-    "AgenticRubricTrait",
-    "CallableRubricTrait",
-    "LLMRubricTrait",
-    "MetricRubricTrait",
-    "RegexRubricTrait",
-    "ScoreKind",
-    "ScoredTrait",
-    "Trait",
-]
-
 ScoreKind = Literal["boolean", "score", "literal"]
 MOST_CLASSES = 20
 METRICS = {

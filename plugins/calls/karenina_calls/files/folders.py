@@ -19,18 +19,6 @@ from karenina_core.errors import WorkspaceError
 
 from .sandboxed_names import is_hidden
 
-__all__ = [
-    "Copied",
-    "Entry",
-    "Limits",
-    "contents",
-    "copy_file",
-    "copy_tree",
-    "is_shared",
-    "link_target",
-    "remove_tree",
-]
-
 FICLONE = 0x40049409
 """Linux: the new file shares the blocks of the old one until either is written to."""
 MOST_LEVELS = 64

@@ -15,8 +15,6 @@ from karenina_core.values.config import VerificationConfig
 from .folders import Limits, copy_tree, is_shared, remove_tree
 from .sandboxed_names import HIDDEN
 
-__all__ = ["in_thread", "is_own", "temporary_copy"]
-
 log = get_logger("karenina.pipeline")
 
 

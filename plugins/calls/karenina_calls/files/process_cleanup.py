@@ -7,8 +7,6 @@ import os
 import signal
 from pathlib import Path
 
-__all__ = ["end_marked"]
-
 SWEEPS = 3
 """A process that is found may be starting another; each sweep finds those of the one before. Chosen, not measured."""
 PROCESSES = Path("/proc")

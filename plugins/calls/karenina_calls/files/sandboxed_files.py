@@ -25,19 +25,6 @@ from karenina_core.errors import ConfigError
 
 from .sandboxed_names import HIDDEN, MOST_DEEP, Names, Refused, is_hidden, names_of, quoted
 
-__all__ = [
-    "Bounds",
-    "Confined",
-    "Entry",
-    "confined",
-    "look",
-    "open_file",
-    "open_folder",
-    "open_parent",
-    "replace_file",
-    "walk",
-]
-
 Kind = Literal["file", "folder", "link", "pipe", "socket", "device", "other"]
 
 KINDS: tuple[tuple[int, Kind], ...] = (

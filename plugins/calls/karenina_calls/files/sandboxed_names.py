@@ -6,8 +6,6 @@ import json
 import os
 import unicodedata
 
-__all__ = ["HIDDEN", "MOST_DEEP", "Names", "Refused", "is_hidden", "names_of", "plain", "quoted"]
-
 Names = tuple[str, ...]
 """A path beneath the root, name by name; empty for the root itself."""
 

@@ -9,8 +9,6 @@ from attrs import frozen
 from karenina_core.values.fields import texts
 from karenina_core.values.sections import Section, flag, setting, whole, word
 
-__all__ = ["WorkspaceSettings"]
-
 WorkspaceOutputMode = Literal["none", "full", "produced"]
 
 

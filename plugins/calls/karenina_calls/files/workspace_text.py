@@ -15,17 +15,6 @@ from attrs import define, field
 from .sandboxed_files import Bounds
 from .sandboxed_names import Names, Refused, plain
 
-__all__ = [
-    "MOST_LINES",
-    "MOST_TEXT",
-    "Sought",
-    "is_binary",
-    "kind_of",
-    "matches_glob",
-    "read_lines",
-    "search_lines",
-]
-
 MOST_LINES = 2000
 """Lines that are read out at once: about 30 characters each are `MOST_TEXT`."""
 MOST_TEXT = 60_000

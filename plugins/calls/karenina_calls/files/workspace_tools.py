@@ -24,8 +24,6 @@ from .sandboxed_files import Bounds, Confined, Entry, confined, look, open_file,
 from .sandboxed_names import Names, Refused, is_hidden, names_of, plain, quoted
 from .workspace_text import MOST_LINES, MOST_TEXT, Sought, is_binary, kind_of, matches_glob, read_lines, search_lines
 
-__all__ = ["workspace_tools"]
-
 MISSING = object()
 MOST_LISTED = 500
 MOST_WALKED = 20_000

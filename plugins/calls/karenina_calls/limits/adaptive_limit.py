@@ -12,8 +12,6 @@ from attrs import define, field
 
 from .spacing import Spacing
 
-__all__ = ["MOST_AT_FIRST", "PAUSE", "PAUSE_OF_FAILING", "Adaptive", "Bucket"]
-
 MINUTE = 60.0
 BURST = 240
 """A bucket holds a quarter of a second's worth, so that a timer that fires late loses nothing."""

@@ -17,8 +17,6 @@ from ..ports.metered import CallFacts
 from ..records.prices import cost_of
 from ..records.requests import KeptRequest
 
-__all__ = ["NOTHING", "Budget", "Estimate", "Experience", "check_limits", "tokens_of"]
-
 BYTES_PER_TOKEN = 4
 DUST = 1e-9
 """Part of an amount that rounding may take."""

@@ -12,8 +12,6 @@ from karenina_core.errors import ErrorKind, PortError
 
 from ..ports.retry import Attempts
 
-__all__ = ["FAILURES", "TIMED_OUT", "Storm", "Timeouts"]
-
 FAILURES: tuple[ErrorKind, ...] = ("server", "connection")
 AWAY = (502, 503, 504, 529)
 """HTTP statuses of a server that is up and for which no model answers at the moment."""

@@ -23,8 +23,6 @@ from ..records.requests import KeptRequest
 from .budget import NOTHING, Budget, Estimate, tokens_of
 from .queues import LaneKey, LaneState, Moment, Taken, Waiter
 
-__all__ = ["Gateway"]
-
 SOON = 1e-6
 
 

@@ -22,8 +22,6 @@ from .adaptive_limit import PAUSE, PAUSE_OF_FAILING, Adaptive, Bucket
 from .budget import Estimate, Experience
 from .failures import FAILURES, Storm, Timeouts
 
-__all__ = ["Closed", "History", "LaneKey", "LaneState", "Moment", "Taken", "Waiter"]
-
 OVERLOADED = (503, 529)
 """HTTP statuses of servers that would serve the same call later."""
 OFTEN = 10

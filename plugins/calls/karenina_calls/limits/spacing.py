@@ -12,8 +12,6 @@ import math
 
 from attrs import define, field
 
-__all__ = ["LONGEST", "Spacing"]
-
 PART_OF_WAIT = 0.2
 """Seconds between two calls at first, as a part of `Retry-After`, for each call that was taken at once: waits are given
 in whole seconds and rounded up generously. From there the search takes a step or two to 1 to 10 calls in that time."""

@@ -22,18 +22,6 @@ from ..tools.search import SearchTool, as_search_tool
 if TYPE_CHECKING:
     from karenina_core.plugin.application import Karenina
 
-__all__ = [
-    "able_to_use_tools",
-    "can_use_tools",
-    "close_logged",
-    "embedder_port",
-    "make_port",
-    "middleware",
-    "model_ports",
-    "search_port",
-    "why_no_investigator",
-]
-
 log = get_logger("karenina.run")
 
 

@@ -22,8 +22,6 @@ from ..services.shared import AdapterInstructionRegistry
 from ..tools.model_tools import Connections, tool_complaints
 from .model_ports import able_to_use_tools, close_logged, middleware, model_ports
 
-__all__ = ["Role", "check_models", "has_tools", "model_problems", "open_client", "open_model", "open_models"]
-
 Role = Literal["answering", "parsing"]
 ONLY_BATCHED = ("batch_max_calls", "batch_wait_seconds")
 ONE_BY_ONE = ("requests_per_minute", "tokens_per_minute")

@@ -14,8 +14,6 @@ from karenina_core.values.message import Message
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["ParsesModels"]
-
 M = TypeVar("M", bound="BaseModel")
 
 

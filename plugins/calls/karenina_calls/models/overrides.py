@@ -26,8 +26,6 @@ from ..tools.tool_servers import shown_address
 from .models import NO_SERVERS, model_problems, open_models
 from .untrusted_models import ForeignModelConfig, plain_model, replaced_models
 
-__all__ = ["ModelPool", "Settled", "check_overrides", "model_pool", "overrides", "settled"]
-
 K = TypeVar("K")
 PAUSE = 30.0
 """Seconds in which a model that could not be opened is not tried again."""

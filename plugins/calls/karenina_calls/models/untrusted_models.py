@@ -12,8 +12,6 @@ from attrs import frozen
 
 from karenina_core.values.model_config import ModelConfig
 
-__all__ = ["ForeignModelConfig", "as_foreign", "plain_model", "replaced_models"]
-
 LEAVES = frozenset({str, bytes, int, float, bool, type(None)})
 """What holds nothing: most of a benchmark."""
 

@@ -14,8 +14,6 @@ from karenina_core.values.message import Message
 
 from .waiting import standing_still
 
-__all__ = ["BatchCall", "BatchPort", "BatchState", "BatchStatus", "BatchTurn", "BatchedLLM", "current_turn"]
-
 BatchStatus = Literal["running", "ended", "failed", "expired", "cancelled"]
 """`failed`: the provider has refused the whole batch. All but `running` are final, and all but `failed` may have
 replies."""

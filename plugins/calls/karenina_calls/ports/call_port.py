@@ -28,8 +28,6 @@ from ..tools.search import SearchResult
 from .port_calls import AgentCall, EmbedderCall, LLMCall, ParserCall, SearchCall, ToolCall, ToolListCall
 from .retry import Attempts, this_call
 
-__all__ = ["CallPort", "Layer", "through", "vectors_checked"]
-
 R = TypeVar("R")
 
 

@@ -40,8 +40,6 @@ from .prompt_assembler import Additions, PromptAssembler
 from .retry import Attempts, this_call, with_retries
 from .structured import StructuredParser, parse_with_repair
 
-__all__ = ["Model", "ModelClient"]
-
 
 @define(eq=False, kw_only=True)
 class Model:

@@ -11,8 +11,6 @@ from attrs import define, field
 
 from karenina_core.ports.middleware import Around, CallTarget
 
-__all__ = ["ItemCalls", "Meter", "current_item"]
-
 
 class Meter(Protocol):
     """The middleware in front of everything that a run asks."""

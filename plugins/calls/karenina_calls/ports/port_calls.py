@@ -42,8 +42,6 @@ from ..tools.search import SearchResult, SearchTool
 from ..tools.tool_calls import run_tool
 from ..tools.tool_servers import ToolServer
 
-__all__ = ["AgentCall", "EmbedderCall", "LLMCall", "ParserCall", "SearchCall", "ToolCall", "ToolListCall"]
-
 NO_CONTEXT = CallContext("")
 
 

@@ -9,8 +9,6 @@ from attrs import field, frozen
 
 from karenina_core.values.message import Message
 
-__all__ = ["AdapterInstruction", "Additions", "PromptAssembler"]
-
 
 @frozen(kw_only=True)
 class AdapterInstruction:

@@ -17,8 +17,6 @@ from karenina_core.values.config import RetryPolicy
 from ..records.prices import MAY_HAVE_COST
 from .waiting import given_away, standing_still, time_limit
 
-__all__ = ["Attempts", "this_call", "with_retries"]
-
 T = TypeVar("T")
 
 GRACE = 0.01

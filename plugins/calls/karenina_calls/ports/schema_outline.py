@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["outline"]
-
 DEEPEST = 8
 """Levels of objects and lists; a schema that is deeper is recursive."""
 LIMITS = (

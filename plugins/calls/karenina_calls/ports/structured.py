@@ -31,8 +31,6 @@ from .retry import this_call
 from .schema_outline import outline
 from .text import sanitize_data
 
-__all__ = ["StructuredParser", "instruction", "json_object", "json_objects", "parse_with_repair"]
-
 BEGUN = re.compile(r"""\{\s*(?:["']|[A-Za-z_$][\w$]*\s*:|/[/*])""")
 """A brace that begins an object, well written or not; other braces are prose."""
 STRUCTURE = re.compile(r'[{}"\\]')

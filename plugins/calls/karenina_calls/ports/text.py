@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["MOST_NESTED", "is_nested_deeper", "sanitize", "sanitize_data"]
-
 BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 MOST_NESTED = 64
 """Levels of objects and lists. No schema asks for more, and all later code can walk this many."""

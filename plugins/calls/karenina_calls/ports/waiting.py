@@ -10,8 +10,6 @@ from types import TracebackType
 
 from attrs import define, field
 
-__all__ = ["Clock", "WorkPlace", "WorkPlaces", "given_away", "standing_still", "time_limit"]
-
 
 @define(eq=False)
 class Clock:

@@ -18,8 +18,6 @@ from karenina_core.values.message import UsageMetadata
 from ..ports.retry import Attempts, this_call
 from .prices import may_have_cost, price_error, priced
 
-__all__ = ["CallFacts", "Place", "attempts_so_far", "facts_of_failure", "facts_of_reply", "left", "record_of"]
-
 
 @frozen(kw_only=True)
 class CallFacts:

@@ -11,8 +11,6 @@ from karenina_core.ports.values import AgentResult, LLMResponse, ParsePortResult
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import UsageMetadata
 
-__all__ = ["MAY_HAVE_COST", "cost_of", "may_have_cost", "price_error", "priced"]
-
 T = TypeVar("T")
 MAY_HAVE_COST = frozenset({"timeout", "bad_response", "too_large", "agent", "cancelled"})
 

@@ -10,8 +10,6 @@ from attrs import define, field
 
 from karenina_core.values.identity import canonical_json
 
-__all__ = ["Refusals"]
-
 
 @define(eq=False)
 class Refusals:

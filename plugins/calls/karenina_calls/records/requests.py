@@ -28,27 +28,6 @@ from karenina_core.values.message import Message, ThinkingBlock, ToolUseBlock, U
 from ..services.embedding import NO_NUMBER, Embeddings
 from ..tools.search import SearchResult
 
-__all__ = [
-    "FORMAT",
-    "EmbeddingRequest",
-    "KeptRequest",
-    "Request",
-    "SearchRequest",
-    "ToolRequest",
-    "agent_from",
-    "agent_to",
-    "embeddings_from",
-    "embeddings_to",
-    "error_from",
-    "error_to",
-    "llm_from",
-    "llm_to",
-    "parse_from",
-    "parse_to",
-    "search_from",
-    "search_to",
-]
-
 FORMAT = 1
 LLM_FIELDS = tuple(attribute.name for attribute in fields(LLMResponse) if attribute.name != "raw")
 

@@ -16,8 +16,6 @@ from ..services.embedding import Embeddings
 from ..tools.tool_calls import run_tool
 from .redaction import Secrets
 
-__all__ = ["SECRET_REMOVED", "Cleaner", "removal_flags", "removal_note", "sources_noted", "sources_of"]
-
 SECRET_REMOVED = "secret_removed"
 """The flag of a text out of which a secret was taken; a second one names what it was the value of."""
 FLAGS = ("flags", "text_flags")

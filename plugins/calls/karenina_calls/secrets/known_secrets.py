@@ -16,15 +16,6 @@ from karenina_core.values.config import ModelConfig
 
 from ..tools.tool_servers import SECRET_NAME, secrets_in_address
 
-__all__ = [
-    "OF_HEADERS",
-    "SECRET_VARIABLES",
-    "secret_settings",
-    "secrets_among",
-    "secrets_in_endpoint",
-    "secrets_of",
-]
-
 SECRET_VARIABLES = "secret_variables"
 """In the metadata of a setting of a plugin: its texts are names of environment variables whose values are secret."""
 OF_HEADERS = re.compile(f"{SECRET_NAME.pattern}|cookie", re.IGNORECASE)

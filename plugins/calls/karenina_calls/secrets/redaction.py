@@ -14,8 +14,6 @@ from attrs import frozen
 from karenina_core import log
 from karenina_core.secrets import MASK, NUMBER, WORDS, secrets_in
 
-__all__ = ["Secrets", "hide", "redactor"]
-
 PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 TEXT_OF_JSON = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
 FENCE = "```"

@@ -6,8 +6,6 @@ from attrs import frozen
 
 from karenina_core.values.sections import Section, words
 
-__all__ = ["EMBEDDING_MODEL", "EmbedderSettings"]
-
 EMBEDDING_MODEL = "all-MiniLM-L6-v2"
 
 

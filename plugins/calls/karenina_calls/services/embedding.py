@@ -11,8 +11,6 @@ from attrs import frozen
 from karenina_core.errors import PortError
 from karenina_core.values.message import UsageMetadata
 
-__all__ = ["NO_NUMBER", "Embedder", "Embeddings", "check_vectors", "cosine"]
-
 DIGITS = 4
 """Decimals of a similarity. Processors and numbers of threads move the vectors of all-MiniLM-L6-v2 by up to 3e-7 and
 similarities likewise (OpenBLAS for Nehalem, Haswell and SkylakeX, one thread and two); the fifth decimal says nothing

@@ -15,8 +15,6 @@ from karenina_core.values.config import VerificationConfig
 from .embedder_settings import EMBEDDING_MODEL
 from .shared import EmbedderRegistry, SearchToolRegistry, ToolServerRegistry, embedder_of, search_tool_of
 
-__all__ = ["embedders", "search_tools", "tool_servers"]
-
 COLUMNS = ("name", "state", "reason")
 LONGEST = 200
 """Characters of a reason: it is one cell of a table."""

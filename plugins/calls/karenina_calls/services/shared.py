@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
     from ..ports.call_port import CallPort
 
-__all__ = [
-    "AdapterInstructionRegistry",
-    "EmbedderRegistry",
-    "SearchToolRegistry",
-    "ToolServerRegistry",
-    "embedder_of",
-    "search_tool_of",
-]
-
 
 class EmbedderRegistry(Registry[Any]):
     """Add embedders: texts to vectors. An embedder is a class that is made with the name of a model, an `Embedder`."""

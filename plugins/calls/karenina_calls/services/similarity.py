@@ -20,8 +20,6 @@ from ..records.call_facts import record_of
 from .embedding import Embeddings, cosine
 from .shared import embedder_of
 
-__all__ = ["embedder_problem", "similarities"]
-
 
 async def similarities(
     app: Karenina, config: VerificationConfig, calls: list[CallRecord], pairs: Sequence[tuple[str, str]]

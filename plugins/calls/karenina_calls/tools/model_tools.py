@@ -21,8 +21,6 @@ from ..services.shared import ToolServerRegistry
 from .tool_calls import on_warning
 from .tool_servers import OfferedTools, ToolServer, shown_address
 
-__all__ = ["Connections", "named_tools", "tool_complaints"]
-
 PROTOCOL = "mcp"
 """The client that speaks to the servers of `mcp_urls_dict`."""
 UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")

@@ -17,8 +17,6 @@ from karenina_core.ports.threads import in_own_thread
 
 from ..ports.text import sanitize
 
-__all__ = ["SearchResult", "SearchTool", "as_search_tool", "read_results"]
-
 METHODS = ("asearch", "ainvoke", "arun", "invoke", "run")
 FACTS = ("content", "title", "url")
 MOST_READ = 100

@@ -18,8 +18,6 @@ from karenina_core.values.message import Message, ToolUseBlock
 
 from ..ports.text import MOST_NESTED, sanitize
 
-__all__ = ["AT_ONCE", "MOST_CHARACTERS", "answered", "current_call", "on_warning", "proper_outcome", "run_tool"]
-
 MOST_CHARACTERS = 100_000
 """Of one answer of a tool; what is longer is cut, with a note to the model. About 25,000 tokens at four characters
 each. Chosen, not measured."""

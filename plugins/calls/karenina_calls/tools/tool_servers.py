@@ -17,8 +17,6 @@ from attrs import frozen
 from karenina_core.errors import plural
 from karenina_core.ports.values import Tool
 
-__all__ = ["OfferedTools", "ToolServer", "address_digest", "secrets_in_address", "shown_address", "tool_digest"]
-
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 MASK = "***"
 TOKEN = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_.~=-]{20,}")

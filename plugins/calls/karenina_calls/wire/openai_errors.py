@@ -14,15 +14,6 @@ from karenina_core.errors import ErrorKind, PortError
 
 from ..ports.text import sanitize
 
-__all__ = [
-    "error_from_wire",
-    "is_context_overflow",
-    "json_from_wire",
-    "kind_of_status",
-    "raw_text",
-    "retry_after_seconds",
-]
-
 RAW_LIMIT = 65536
 """Characters of a body that an error keeps: the 64 KB that `PortError.raw` promises."""
 MESSAGE_LIMIT = 300

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-__all__ = ["strict_schema"]
-
 ANNOTATIONS = frozenset({"title", "description"})
 DROPPED = frozenset(
     {"default", "examples", "deprecated", "readOnly", "writeOnly", "$schema", "$id", "$comment", "discriminator"}

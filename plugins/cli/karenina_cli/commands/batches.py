@@ -10,8 +10,6 @@ import click
 from ..options.options import json_option, settings_options
 from ..plugin_options import LaterCommand
 
-__all__ = ["command"]
-
 
 @click.command(cls=LaterCommand, short_help="Show or cancel the batches of a run that are at providers.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))

@@ -9,8 +9,6 @@ import click
 
 from ..options.options import json_option
 
-__all__ = ["command"]
-
 
 @click.group(short_help="Check a benchmark and its templates.")
 def command() -> None:

@@ -8,8 +8,6 @@ import click
 
 from ..options.options import json_option
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Check whether karenina can work here, or whether a run's journal is whole.")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))

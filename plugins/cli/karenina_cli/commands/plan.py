@@ -9,8 +9,6 @@ import click
 
 from ..options.options import json_option, run_options
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Show which stages would run, and why the others would not.")
 @click.argument("benchmark", type=click.Path(path_type=Path), required=False)

@@ -13,8 +13,6 @@ from ..output import Part, Table, note, own_stdout, print_json, print_parts
 if TYPE_CHECKING:
     from karenina_core.plugin.discovery import PluginInfo
 
-__all__ = ["command"]
-
 
 @click.command(short_help="List the installed plugins.")
 @json_option

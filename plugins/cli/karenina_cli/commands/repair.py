@@ -11,8 +11,6 @@ from ..options.options import benchmark_option, options_of_a_later_run
 from ..plugin_options import LaterCommand
 from ..root import ARGUMENTS
 
-__all__ = ["command"]
-
 COUNT = click.IntRange(min=1)
 FILE = click.Path(path_type=Path)
 

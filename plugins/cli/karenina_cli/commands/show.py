@@ -8,8 +8,6 @@ import click
 
 from ..options.options import json_option
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Explain the results of a run.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))

@@ -8,8 +8,6 @@ import click
 
 from ..options.options import json_option
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Show how far a run is.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))

@@ -11,8 +11,6 @@ from ..options.options import json_option, model_options, run_options
 from ..plugin_options import VerifyCommand
 from ..root import ARGUMENTS
 
-__all__ = ["command"]
-
 COUNT = click.IntRange(min=1)
 
 

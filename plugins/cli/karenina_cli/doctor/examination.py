@@ -29,8 +29,6 @@ from ..entries import owner_of, usable
 from ..exits import COULD_NOT_RUN, OK
 from ..output import Part, Table, inline, note, own_stdout, print_found, print_json, print_parts
 
-__all__ = ["examine", "examine_run", "findings"]
-
 DEEP_SECONDS = 120.0
 """Seconds for importing what an adapter needs; chosen."""
 CORE = "karenina-core"

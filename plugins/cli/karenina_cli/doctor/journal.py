@@ -18,8 +18,6 @@ from karenina_runs.journal.salvage import put_in_place, salvage
 from karenina_core.errors import RunDirectoryError
 from karenina_core.plugin.command_line import Section
 
-__all__ = ["examine_journal"]
-
 
 def examine_journal(folder: Path, *, replace: bool = False) -> Section:
     """What was found, and what could be saved. Raises ConfigError where there is no journal."""

@@ -10,8 +10,6 @@ from karenina_runs.answers.answers import MissPolicy, ReplayStore, as_store
 from karenina_core.errors import BenchmarkError, ConfigError, Problem
 from karenina_core.plugin.application import Karenina
 
-__all__ = ["given_answers"]
-
 
 def given_answers(options: Mapping[str, Any], app: Karenina) -> ReplayStore | None:
     """What `--answers` names. Raises ConfigError."""

@@ -23,8 +23,6 @@ from karenina_core.secrets import MASK, is_secret_name
 from ..output import note
 from ..plugin_options import check_given, model_fields, plugin_settings
 
-__all__ = ["configured", "later_config", "model_flags", "trust_line"]
-
 NAMED = re.compile(r"([\w.-]+)[\"']?\s*[=:]")
 """A name in a table of TOML or JSON."""
 NAME = re.compile(r"[\w.-]+")

@@ -8,15 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = [
-    "benchmark_option",
-    "json_option",
-    "model_options",
-    "options_of_a_later_run",
-    "run_options",
-    "settings_options",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 MODES = ("template_only", "template_and_rubric", "rubric_only")
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from karenina_core.errors import ConfigError, Problem, did_you_mean
 
-__all__ = ["select_questions"]
-
 POSITIONS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 

@@ -13,8 +13,6 @@ from karenina_core.values.result import VerificationResult
 from ..output import Part, Table, inline
 from .conversation import indented, shortened_lines
 
-__all__ = ["investigations", "kept_workspace", "work"]
-
 
 def work(result: VerificationResult) -> list[Part]:
     """The numbers of an agent that answered, and what ended its work."""

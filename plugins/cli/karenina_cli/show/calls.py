@@ -18,8 +18,6 @@ from karenina_core.values.result import MetadataPart, VerificationResult
 from ..output import Part, inline
 from .conversation import indented, rendered
 
-__all__ = ["call_parts", "calls_of"]
-
 ASIDE = ("stage", "trait", "seconds", "reused_from")
 """What is shown of a call beside its line in a recording."""
 

@@ -17,8 +17,6 @@ from karenina_core.values.result import VerificationResult
 
 from ..output import Part, Passage, inline
 
-__all__ = ["answer_parts", "answer_text", "indented", "rendered", "sent_parts", "shortened_lines", "trace_parts"]
-
 MOST_LINES = 40
 """Lines of a conversation that are printed, half of them from its beginning."""
 WIDEST = 500

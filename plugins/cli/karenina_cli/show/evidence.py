@@ -14,8 +14,6 @@ from karenina_core.values.fields import is_number
 from ..output import Part, Table, filled, inline
 from .traits import trait_name
 
-__all__ = ["checks", "embedding", "excerpts", "trait_excerpts"]
-
 EXCERPT = ("excerpt", "found", "confidence", "similarity", "risk")
 REASONING = 1000
 """Characters of what a judge thought about a field or a trait."""

@@ -29,8 +29,6 @@ from .conversation import answer_parts, answer_text, indented, sent_parts, trace
 from .evidence import checks, embedding, excerpts, trait_excerpts
 from .traits import trait_parts, trait_totals
 
-__all__ = ["ShowRequest", "explained", "select_results", "show"]
-
 MANY = 5
 """Ids that an error lists; chosen."""
 LINE = 2000

@@ -13,8 +13,6 @@ from karenina_core.values.fields import is_number
 
 from ..output import Part, Table, filled, inline
 
-__all__ = ["MOST_LINES", "scale_text", "score_text", "trait_name", "trait_parts", "trait_totals", "type_text"]
-
 MOST_LINES = 12
 """Traits of a run that are listed for one model."""
 WIDEST = 60

@@ -16,8 +16,6 @@ from .sides import Models, Side, matched, paired, sides_of
 from .ties import ties
 from .values import Comparison, Correction, Flip, Pair
 
-__all__ = ["compare", "compare_models"]
-
 Results = Iterable[VerificationResult]
 
 

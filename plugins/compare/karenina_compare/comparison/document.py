@@ -10,8 +10,6 @@ from attrs import asdict
 from .gates import Gate
 from .values import Answers, Comparison, Row
 
-__all__ = ["document"]
-
 FACTS = ("within", "pairs", "unasked_b", "correction", "alpha", "level")
 LISTS = ("unpaired_a", "unpaired_b", "only_a", "only_b", "changed_text", "changed_template", "notes")
 OF_ROW = (

@@ -14,8 +14,6 @@ from ..statistics.permutation import permutation_test
 from ..statistics.planning import detectable_difference
 from .values import Test
 
-__all__ = ["Effect", "Paired", "effect"]
-
 
 @frozen(kw_only=True)
 class Paired:

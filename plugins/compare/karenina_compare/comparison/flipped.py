@@ -14,8 +14,6 @@ from karenina_core.values.result import VerificationResult
 from .rows import Facing, direction
 from .values import Answers, Flip
 
-__all__ = ["flipped"]
-
 EXCERPT = 300
 """Characters of an answer."""
 

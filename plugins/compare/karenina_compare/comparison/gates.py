@@ -13,9 +13,6 @@ from ..numbers import Numbers
 from .values import Comparison, Row
 from .wording import counts, models, signed
 
-__all__ = ["Gate", "Limits", "gates"]
-
-
 SLACK = 1e-9
 """Shares that differ by less are the same: sums of thirds are not exact."""
 

@@ -13,8 +13,6 @@ from .gates import Gate
 from .values import Comparison
 from .wording import change, headline, line, models, notable
 
-__all__ = ["github"]
-
 MOST = 10
 """GitHub shows so many annotations of a kind for a step."""
 LONGEST = 1_000

@@ -16,8 +16,6 @@ from .gates import Gate
 from .values import Comparison, Flip, Question, Row
 from .wording import change, models
 
-__all__ = ["junit"]
-
 NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
 

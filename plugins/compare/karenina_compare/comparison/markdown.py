@@ -14,8 +14,6 @@ from .table import MOST
 from .values import Comparison
 from .wording import GATES, HEAD, TIED, TIES, changed, changes, headline, line, notable, notes_on, sides, tied
 
-__all__ = ["literal", "markdown"]
-
 SPECIAL = re.compile(r"[&<>|`*_\[\]~#\\@$]|://|www\.", re.IGNORECASE)
 """Everything that Markdown, HTML or the pages of code hosts could read as markup, a link, a mention or a formula."""
 

@@ -16,8 +16,6 @@ from .effects import Effect, Paired, effect
 from .sides import CHANGED, NOT_ASKED, NOT_DUE, Seen, Side
 from .values import Correction, Pair, Question, Row, Verdict
 
-__all__ = ["CORRECTIONS", "Facing", "judged", "row"]
-
 CORRECTIONS = {
     "holm": holm,
     "benjamini-hochberg": benjamini_hochberg,

@@ -25,8 +25,6 @@ from .markdown import markdown
 from .table import parts
 from .values import Comparison
 
-__all__ = ["Output", "compare_runs"]
-
 TEXTS: Mapping[str, Callable[[Comparison, Sequence[Gate]], str]] = {
     "markdown": markdown,
     "junit": junit,

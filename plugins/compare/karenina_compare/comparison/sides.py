@@ -15,8 +15,6 @@ from ..measures import ABSENT, Item, Measures, Reading
 from ..numbers import Planned
 from .values import Pair
 
-__all__ = ["CHANGED", "NOT_ASKED", "NOT_DUE", "Models", "Seen", "Side", "matched", "paired", "sides_of"]
-
 Models: TypeAlias = tuple[str, str]
 """An answering and a parsing model."""
 

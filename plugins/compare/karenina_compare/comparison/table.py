@@ -11,8 +11,6 @@ from .gates import Gate
 from .values import Comparison
 from .wording import GATES, HEAD, TIED, TIES, changed, changes, headline, line, notes_on, sides, tied
 
-__all__ = ["MOST", "parts"]
-
 MOST = 20
 """Flipped questions that are shown; the JSON document has all."""
 

@@ -9,8 +9,6 @@ from ..statistics.tied import rank_ranges, tied_groups
 from .sides import Models, Side
 from .values import Row, Tie
 
-__all__ = ["ties"]
-
 
 def ties(sides: Mapping[Models, Side], rows: Sequence[Row], chosen: Iterable[Measure], alpha: float) -> tuple[Tie, ...]:
     """By judge and measure, where there are several models and a direction.

@@ -13,8 +13,6 @@ from karenina_runs.summaries.estimates import Interval
 
 from ..numbers import Headline
 
-__all__ = ["Answers", "Comparison", "Correction", "Flip", "Pair", "Question", "Row", "Test", "Tie", "Verdict"]
-
 Verdict: TypeAlias = Literal["worse", "better", "different", "no difference found", "too few pairs", "not compared"]
 """What a row comes to. `different`: significant, and which direction is better is unknown. `too few pairs`: no result
 of these questions could have been significant. `not compared`: no question has a value on both sides."""

@@ -13,29 +13,6 @@ from karenina_core.errors import plural
 
 from .values import Comparison, Flip, Pair, Row
 
-__all__ = [
-    "GATES",
-    "HEAD",
-    "TIED",
-    "TIES",
-    "Line",
-    "change",
-    "changed",
-    "changes",
-    "counts",
-    "headline",
-    "interval",
-    "line",
-    "models",
-    "notable",
-    "notes_on",
-    "p_value",
-    "sides",
-    "signed",
-    "tied",
-    "value",
-]
-
 
 def value(number: float | None, is_rate: bool) -> str:
     """A rate in percent, a score as it is."""

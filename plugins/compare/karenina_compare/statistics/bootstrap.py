@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from .inputs import Floats, Integers
 
-__all__ = ["bootstrap_mean", "paired_bootstrap"]
-
 CELLS = 1_000_000
 """So many random numbers are held at once."""
 

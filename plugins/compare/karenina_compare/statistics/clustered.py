@@ -9,8 +9,6 @@ from karenina_runs.summaries import estimates
 from .inputs import Numbers, StatisticsError, fraction, numbers
 from .means import cluster_totals
 
-__all__ = ["cluster_rate"]
-
 
 def cluster_rate(values: Numbers, clusters: Iterable[Hashable], level: float = 0.95) -> estimates.Estimate:
     """The rate of all values, passes (1) and failures (0), with Wilson's interval for as many items as they are worth.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Integers: TypeAlias = NDArray[np.int64]
 
-__all__ = ["SEED", "Numbers", "StatisticsError"]
-
 Numbers: TypeAlias = Iterable[float]
 """Numbers or booleans in one dimension: a list, a tuple, a numpy array, a column of a table."""
 

@@ -17,8 +17,6 @@ from .inputs import ROUNDING, Numbers, cluster_codes, fraction, numbers
 if TYPE_CHECKING:
     from .inputs import Floats
 
-__all__ = ["cluster_mean", "mean_interval"]
-
 
 def mean_interval(values: Numbers, level: float = 0.95) -> Estimate:
     """The mean of independent values with Student's t interval: x̄ ± t(n-1) s/sqrt(n), s² with the divisor n-1.

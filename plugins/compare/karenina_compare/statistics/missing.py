@@ -14,8 +14,6 @@ from karenina_runs.summaries.estimates import Interval
 from .inputs import StatisticsError, counts, fraction, numbers, whole
 from .proportions import wilson
 
-__all__ = ["DifferenceBounds", "RateBounds", "difference_bounds", "rate_bounds"]
-
 
 @frozen
 class RateBounds:

@@ -13,8 +13,6 @@ from .inputs import Numbers, StatisticsError, numbers
 if TYPE_CHECKING:
     from .inputs import Floats, Integers
 
-__all__ = ["benjamini_hochberg", "benjamini_yekutieli", "holm"]
-
 
 def holm(p_values: Numbers) -> tuple[float, ...]:
     """Holm's step-down procedure: the largest of (m - j + 1) p_(j) over j <= i, at most 1.

@@ -16,15 +16,6 @@ from .inputs import Numbers, StatisticsError, differences, fraction, pairs, whol
 from .means import cluster_mean, mean_interval
 from .quantiles import even_binomial_two_sided, normal_quantile, t_two_sided
 
-__all__ = [
-    "McNemar",
-    "PairedTest",
-    "flips",
-    "mcnemar",
-    "paired_rate_difference",
-    "paired_test",
-]
-
 
 @frozen
 class McNemar:

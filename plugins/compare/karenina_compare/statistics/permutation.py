@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from .inputs import Floats
 
-__all__ = ["PermutationTest", "permutation_test"]
-
 ENUMERATED = 20
 """Up to so many differences that are not 0, all 2^20 signs are tried."""
 

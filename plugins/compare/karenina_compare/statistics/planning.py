@@ -14,15 +14,6 @@ from karenina_runs.summaries.estimates import t_quantile
 from .inputs import StatisticsError, fraction, numbers, positive, whole
 from .quantiles import normal_quantile
 
-__all__ = [
-    "PairedVariance",
-    "detectable_difference",
-    "mcnemar_sample_size",
-    "minimal_detectable_effect",
-    "paired_variance",
-    "sample_size",
-]
-
 
 @frozen(kw_only=True)
 class PairedVariance:

@@ -12,8 +12,6 @@ from karenina_runs.summaries.estimates import Interval
 from .inputs import counts, fraction
 from .quantiles import beta_quantile
 
-__all__ = ["clopper_pearson", "jeffreys", "wilson"]
-
 
 def wilson(successes: int, trials: int, level: float = 0.95) -> Interval | None:
     """Wilson's score interval without continuity correction: see `karenina_runs.summaries.estimates.wilson`."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from statistics import NormalDist
 
-__all__ = ["beta_quantile", "even_binomial_two_sided", "normal_quantile", "t_two_sided"]
-
 
 def normal_quantile(probability: float) -> float:
     """The standard normal quantile."""

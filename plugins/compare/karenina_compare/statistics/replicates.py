@@ -18,8 +18,6 @@ from .means import cluster_mean, mean_interval
 if TYPE_CHECKING:
     from .inputs import Floats
 
-__all__ = ["pass_at_k", "pass_at_k_by_question", "pass_hat_k", "pass_hat_k_by_question"]
-
 
 def pass_at_k(
     passed: Numbers, samples: Numbers, k: int, level: float = 0.95, clusters: Iterable[Hashable] | None = None

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from .inputs import StatisticsError, fraction, numbers
 
-__all__ = ["rank_ranges", "tied_groups"]
-
 PairValues = Mapping[tuple[str, str], float]
 """The adjusted p-value of each compared pair of names, in either order."""
 

@@ -10,8 +10,6 @@ from attrs import frozen
 from .normalised import CHARACTERS, HANGUL, UNSPACED, Words, folded
 from .sense import is_clause, is_negation, is_restriction, is_unit
 
-__all__ = ["Aside", "aside_at", "is_torn"]
-
 REACH = 16
 """Characters on either side of a cut that are looked at."""
 MYRIADS = "十百千万萬亿億兆십백천만억조"

@@ -36,8 +36,6 @@ from .asides import Aside, aside_at, is_torn
 from .normalised import Normalised, Words, folded, normalise
 from .sense import is_negation, loses_negation
 
-__all__ = ["LONGEST_ALIGNED", "Passage", "Source"]
-
 LONGEST_ALIGNED = 5_000
 """Longer quotations must occur verbatim: to compare two texts takes time with the product of their lengths."""
 MOST_TRIES = 1_000

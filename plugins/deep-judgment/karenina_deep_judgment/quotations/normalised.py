@@ -11,8 +11,6 @@ from functools import cached_property, lru_cache
 
 from attrs import define, field, frozen
 
-__all__ = ["CHARACTERS", "HANGUL", "UNSPACED", "Normalised", "Words", "folded", "normalise"]
-
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
 )

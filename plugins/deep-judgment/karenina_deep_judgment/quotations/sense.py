@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from .normalised import folded
 
-__all__ = ["is_clause", "is_negation", "is_restriction", "is_unit", "loses_negation"]
-
 NEGATIONS = {
     "English": "no not never none nor neither nobody nothing nowhere non cannot",
     "German": "nicht nichts nie niemals nirgends niemand weder kein keine keinen keinem keiner keines",

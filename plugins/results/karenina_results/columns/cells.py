@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from karenina_runs.results.records import plain
 
-__all__ = ["CellType", "as_json", "cell", "written"]
-
 CellType = Literal["text", "whole", "number", "boolean", "json", "value"]
 """What the cells of a column hold, each None where there is nothing to hold:
 

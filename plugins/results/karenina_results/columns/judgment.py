@@ -13,8 +13,6 @@ from karenina_core import VerificationResult
 from .shared import ADDED, CAVEATS, ENDING, IDENTITY, MODELS, RUN, extension_columns
 from .table import Column, Row, Table, at
 
-__all__ = ["JUDGMENT", "RUBRIC_JUDGMENT", "Excerpt", "attributes", "excerpts_of", "judged_traits"]
-
 
 @frozen
 class Excerpt:

@@ -16,8 +16,6 @@ from karenina_core.values.fields import is_number
 from .shared import ADDED, CAVEATS, ENDING, IDENTITY, MODELS, RUN, extension_columns
 from .table import Column, Found, Row, Table, at
 
-__all__ = ["RUBRIC", "RUBRIC_WITH_EVIDENCE", "TraitRow", "trait_rows", "trait_type"]
-
 LLM_KINDS: Mapping[str, str] = {
     "boolean": "llm_binary",
     "score": "llm_score",

@@ -14,21 +14,6 @@ from karenina_core.errors import shortened
 
 from .table import Column, Found, Row, at
 
-__all__ = [
-    "ADDED",
-    "CAVEATS",
-    "CHECKS",
-    "ENDING",
-    "IDENTITY",
-    "MODELS",
-    "PARSING_AGENT",
-    "RECURSION",
-    "RESPONSE",
-    "RUN",
-    "extension_columns",
-    "failure_of",
-]
-
 LONGEST_REASON = 500
 
 # How documented categories are derived from outcomes

@@ -11,8 +11,6 @@ from karenina_core import VerificationResult
 
 from .cells import CellType, cell, written
 
-__all__ = ["Column", "Row", "Table", "at"]
-
 
 @frozen
 class Row:

@@ -27,8 +27,6 @@ from .shared import (
 )
 from .table import Column, Row, Table, at
 
-__all__ = ["REGEX", "TEMPLATE", "USAGE", "USAGE_TOTALS"]
-
 # Fields
 
 

@@ -26,8 +26,6 @@ from .shared import (
 )
 from .table import Column, Found, Row, Table, at
 
-__all__ = ["RESULT"]
-
 OF_QUESTIONS = ("question_specific", "dynamic")
 """Where traits come from that not every question has: they share one column."""
 

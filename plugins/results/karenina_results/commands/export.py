@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["command"]
-
 
 @click.command(short_help="Write the results of a run in another file format.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))

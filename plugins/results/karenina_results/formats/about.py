@@ -14,8 +14,6 @@ from karenina_core import VerificationResult
 
 from ..columns.table import Column, Row
 
-__all__ = ["about_run", "export_columns"]
-
 SHOWN = {"provider": "model_provider", "name": "model_name", "temperature": "temperature", "interface": "interface"}
 """What of a model's configuration goes into a file, and what it is called there."""
 

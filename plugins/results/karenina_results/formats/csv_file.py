@@ -16,8 +16,6 @@ from ..columns.cells import CellType
 from ..columns.whole import RESULT
 from .about import export_columns
 
-__all__ = ["CsvFile", "merge_rows", "read_columns", "read_rows", "write_rows"]
-
 CELL = re.compile(r'(?:"((?:[^"]++|"")*+)"|([^",\r\n]*))(,|\r\n|\n|\r|\Z)')
 ACTIVE = re.compile("[\\s\0\ufeff\u200b-\u200f\u2060]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 """How texts begin that a spreadsheet program might take for a formula or a command."""

@@ -16,8 +16,6 @@ from .about import about_run
 from .json_stream import elements
 from .other_tools import NO_TEMPLATE, result_from
 
-__all__ = ["JsonFile"]
-
 VERSION = "2.2"
 log = get_logger("karenina.results")
 

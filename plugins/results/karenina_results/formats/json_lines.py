@@ -12,8 +12,6 @@ from karenina_core import VerificationResult
 
 from ..records import portable_record
 
-__all__ = ["JsonLinesFile"]
-
 
 class JsonLinesFile:
     """One result a line, and nothing else."""

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["elements"]
-
 CHUNK = 1 << 20
 """Characters that are read at a time; chosen."""
 DELIMITERS = frozenset(" \t\r\n,:]}")

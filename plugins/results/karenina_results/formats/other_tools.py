@@ -21,8 +21,6 @@ from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPar
 
 from ..columns.shared import ERRORS, GUARDS
 
-__all__ = ["NO_TEMPLATE", "UNREAD", "result_from"]
-
 NO_TEMPLATE = {
     "template_verification_performed": False,
     "parsed_gt_response": None,

@@ -16,8 +16,6 @@ from ..frames import arrow_schema, backend_package
 from ..records import portable_record, result_of
 from .about import export_columns
 
-__all__ = ["ParquetFile"]
-
 WHOLE = "result"
 """The column with the JSON of the result: the others say parts of it."""
 ROWS = 1_000

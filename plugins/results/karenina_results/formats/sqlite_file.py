@@ -10,8 +10,6 @@ from karenina_core import VerificationResult
 
 from ..sinks.sqlite import read_file, write_file
 
-__all__ = ["SqliteFile"]
-
 
 class SqliteFile:
     """The tables and views of the sinks sqlite and postgres."""

@@ -16,8 +16,6 @@ from karenina_core.log import get_logger
 
 from .store import Store
 
-__all__ = ["DatabaseSink"]
-
 log = get_logger("karenina.results")
 
 

@@ -26,8 +26,6 @@ from ..formats.parquet_file import ParquetFile
 from ..jsonl import JsonLines
 from ..records import portable_record, refuse, result_of
 
-__all__ = ["TableSink", "csv_sink", "parquet_sink"]
-
 Write = Callable[[Iterable[VerificationResult], Path, Mapping[str, Any]], None]
 Identity = tuple[Any, ...]
 Again = Collection[str]

@@ -19,8 +19,6 @@ from .database import DatabaseSink
 from .schema import POSTGRES
 from .store import Store, stored
 
-__all__ = ["Postgres", "read_database"]
-
 SECONDS = 15
 """How long the server may take to accept a connection, where the address does not say."""
 SHORTEST_SECRET = 8

@@ -21,8 +21,6 @@ from ..columns.table import Column, Table
 from ..columns.template import REGEX, TEMPLATE, USAGE
 from ..columns.whole import RESULT
 
-__all__ = ["DERIVED", "POSTGRES", "SCHEMA_VERSION", "SQLITE", "VIEWS", "Derived", "Dialect", "rows_of"]
-
 SCHEMA_VERSION = 1
 """Of the tables that are not remade: `stored_results`, `runs` and `schema_version`."""
 OF_THE_ITEM = (

@@ -17,8 +17,6 @@ from .database import DatabaseSink
 from .schema import SQLITE
 from .store import Store, stored
 
-__all__ = ["Sqlite", "read_file", "write_file"]
-
 BATCH = 500
 """Results of one transaction; chosen."""
 SECONDS = 30.0

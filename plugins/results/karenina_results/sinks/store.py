@@ -25,8 +25,6 @@ from .schema import (
     rows_of,
 )
 
-__all__ = ["Connection", "Store", "stored"]
-
 PAGE = 200
 """Results that are read at a time."""
 ADDED = (

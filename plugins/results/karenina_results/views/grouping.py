@@ -13,8 +13,6 @@ from karenina_core.errors import did_you_mean
 
 from ..columns.table import Column, Row, Table
 
-__all__ = ["Aggregated", "Aggregator", "By", "Grouping", "Scores", "grouped", "grouping", "in_order"]
-
 Aggregator = Callable[[Sequence[Any]], Any]
 By = str | Sequence[str]
 """A column, or several."""

@@ -14,8 +14,6 @@ from ..columns.judgment import JUDGMENT, attributes, excerpts_of, quoted
 from .grouping import Aggregated, By
 from .view import View
 
-__all__ = ["JudgmentResults"]
-
 QUOTED = "excerpts"
 """The step after which it is known what can be quoted."""
 REASONING_ONLY = "reasoning_only"

@@ -19,8 +19,6 @@ from ..frames import frame
 from .grouping import Aggregated, Aggregator, By, Scores, grouping, in_order
 from .view import View
 
-__all__ = ["RubricResults"]
-
 TYPES = ("llm", "regex", "callable", "metric", "agentic")
 OF_LLM = ("llm_score", "llm_binary", "llm_literal", "llm_template")
 ByTrait = dict[Hashable, dict[str, Aggregated]]

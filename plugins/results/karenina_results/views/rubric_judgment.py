@@ -14,8 +14,6 @@ from ..columns.judgment import RUBRIC_JUDGMENT, excerpts_of, judged_traits, quot
 from .grouping import Aggregated, By
 from .view import View
 
-__all__ = ["RubricJudgmentResults"]
-
 QUOTED = "excerpt_extraction"
 """The step after which it is known what can be quoted."""
 Counted = Callable[[DeepJudgmentRubricPart, str], tuple[Any, str]]

@@ -17,8 +17,6 @@ from ..frames import frame
 from .grouping import ALIASES, Aggregated, By, grouped
 from .view import View
 
-__all__ = ["TemplateResults"]
-
 PLANNED = {
     "question_id": "questions",
     "replicate": "replicates",

@@ -16,8 +16,6 @@ from ..frames import frame
 from ..kinds import AggregatorRegistry
 from .grouping import Aggregated, Aggregator, By, Scores, grouped
 
-__all__ = ["View"]
-
 
 class View(Sequence[VerificationResult]):
     """Results and one way to look at them. It is a sequence of results, all of them, whatever became of them."""

@@ -22,8 +22,6 @@ from karenina_vocabulary.traits import CallableRubricTrait
 from karenina_core.errors import one_line, shortened
 from karenina_core.ports.threads import Ended, in_own_thread
 
-__all__ = ["MOST_CALLS", "PROCESS", "Code", "Limits", "Place", "Places", "load_function", "score_of"]
-
 Place = object
 """A call that has a place; any object, by its identity. It may have one in several `Places`."""
 MOST_CALLS = 8

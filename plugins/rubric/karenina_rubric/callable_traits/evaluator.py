@@ -19,8 +19,6 @@ from karenina_core.log import get_logger
 
 from .code import Code, Limits, load_function
 
-__all__ = ["CallableEvaluator", "CallableSettings", "karenina_register_settings", "karenina_register_traits"]
-
 AT_ONCE = 4
 """Functions of one item that run at the same time."""
 MOST_KEPT = 256

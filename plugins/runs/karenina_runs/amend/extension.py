@@ -33,8 +33,6 @@ from ..resume import Changed, benchmark_of, configured_by, source_of
 from .extension_checks import Prior, added_traits, changes, check_folders, fingerprints, prior_of
 from .extension_rows import Extension, is_scorable, prior_items, scoring_of
 
-__all__ = ["Extending", "Found", "Wanted", "aextend_run", "extend_run", "extending"]
-
 ALL: Literal["all"] = "all"
 
 

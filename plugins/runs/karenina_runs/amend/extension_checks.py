@@ -17,8 +17,6 @@ from ..folder.fingerprint import differences
 from ..plan.items import Item, Prepared
 from ..workspaces.workspace_sources import investigated_modes
 
-__all__ = ["Prior", "added_traits", "changes", "check_folders", "fingerprints", "prior_of"]
-
 Table = Mapping[str, Any]
 OF_RUBRICS = ("rubric_", "agentic_rubric_", "deep_judgment_rubric_", "use_full_trace_for_rubric")
 """How names of settings begin that say how traits are scored."""

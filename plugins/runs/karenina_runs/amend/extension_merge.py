@@ -14,8 +14,6 @@ from karenina_core.values.outcome import Effect, fold, nothing_scored, outcome_o
 from karenina_core.values.result import LedgerEntry, TrailEntry, VerificationResult
 from karenina_core.values.result_parts import result_parts
 
-__all__ = ["merged"]
-
 P = TypeVar("P")
 ERROR = "error"
 

@@ -17,8 +17,6 @@ from ..config.config_layers import merged, read_layer, settings_layer
 from ..config.config_models import ModelFlags
 from ..config.saved_config import rebuilt
 
-__all__ = ["rebuilt_with"]
-
 
 def rebuilt_with(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str], flags: Flags) -> RunConfig:
     """The configuration of a run with more models: those that `flags` name, in the way they say.

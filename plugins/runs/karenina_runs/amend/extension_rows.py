@@ -31,8 +31,6 @@ from ..plan.items import Item, Prepared
 from .extension_checks import Prior, added_traits, fingerprints, prior_of
 from .extension_merge import merged
 
-__all__ = ["Extension", "Scoring", "begun", "is_scorable", "prior_items", "scoring_of"]
-
 AT_A_TIME = 256
 """Results that are written together; chosen."""
 KEPT = (Category.GUARD, Category.RUBRIC, Category.FINALIZATION)

@@ -32,8 +32,6 @@ from ..results.results import VerificationResultSet
 from ..resume import Resumption, Wanted, configured_by, resumption
 from .repairs import Mode, Row, begin_repair, pending
 
-__all__ = ["RepairPlan", "RepairSelection", "arepair_run", "begun_repair", "planned_repair", "repair_run"]
-
 MOST_NAMED = 5
 """Results that a message names; chosen."""
 LIVE = "let the model answer again (--mode live), or choose others"

@@ -36,18 +36,6 @@ from ..journal.journal import Journal
 from ..journal.reader import JOURNAL, JournalReader
 from ..plan.items import Item, Prepared
 
-__all__ = [
-    "REPAIR",
-    "Mode",
-    "Repair",
-    "Row",
-    "begin_repair",
-    "change_manifest",
-    "end_repair",
-    "forget_repair",
-    "pending",
-]
-
 REPAIR = "repair.json"
 FOLDER = "repairs"
 UNDONE = "undone"

@@ -21,8 +21,6 @@ from ..journal.reader import ENDING, JOURNAL, OPEN, JournalReader
 from ..journal.wal import log_of
 from .repairs import REPAIR, UNDONE, change_manifest, continued, undo_line
 
-__all__ = ["undo_repair"]
-
 
 def undo_repair(run_dir: str | Path) -> Path:
     """Take a repair back: the one that has not ended, else the latest one that was not taken back already. Returns its

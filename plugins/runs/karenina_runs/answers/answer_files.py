@@ -29,8 +29,6 @@ from ..files.atomic_files import replacing
 from ..results.records import redacted
 from .manual import MANUAL, load_manual_traces
 
-__all__ = ["MissPolicy", "ReplayEntry", "ReplayKey", "is_store", "load", "miss_policy_of", "of_manual_traces", "save"]
-
 MissPolicy = Literal["strict", "fall_through", "leave_out"]
 
 VERSION = 1

@@ -18,8 +18,6 @@ from karenina_core.errors import ConfigError, Problem, did_you_mean
 from karenina_core.values.config import ManualAnswer
 from karenina_core.values.message import read_messages
 
-__all__ = ["MANUAL", "load_manual_traces"]
-
 MANUAL = "manual"
 """The interface that answers from such a file."""
 ENTRY_KEYS = ("answer", "fields")

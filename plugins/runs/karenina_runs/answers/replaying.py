@@ -11,8 +11,6 @@ from ..plan.items import Generation, Item, Prepared
 from ..workspaces.workspace_sources import investigated_modes
 from .answers import ReplayStore
 
-__all__ = ["NO_ANSWER", "check_answers", "judged_by_folder", "replayed", "unanswered"]
-
 MOST_NAMED = 5
 ASK = (
     "have the models asked for what is missing (--ask-missing; in Python a store with miss_policy fall_through, or "

@@ -21,8 +21,6 @@ from karenina_core.values.config import ModelConfig, RetryPolicy
 from ..journal.journal import Journal
 from ..journal.reader import DONE, Batch
 
-__all__ = ["NOT_SENT", "BatchRun", "Gathered", "Name", "SentBatch", "proper", "retried"]
-
 T = TypeVar("T")
 Name = tuple[str, int]
 """The key of a call and its number."""

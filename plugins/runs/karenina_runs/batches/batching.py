@@ -24,8 +24,6 @@ from ..journal.journal import Journal
 from ..journal.reader import DONE, OPEN, Batch
 from .batches import NOT_SENT, BatchRun, Gathered, Name, SentBatch
 
-__all__ = ["Batching"]
-
 NO_DIRECTORY = (
     "a model that is asked in batches needs a run directory, where the ids of its batches are kept: give one "
     "(--run-dir DIR, run_dir=...), or set batch = false"

@@ -24,8 +24,6 @@ from ..journal.journal import Journal
 from ..journal.reader import ENDING, OPEN, Batch, JournalReader, journal_of
 from .batches import retried
 
-__all__ = ["BatchThere", "batches_there"]
-
 GONE = 404
 
 

@@ -36,8 +36,6 @@ from karenina_core.values.fields import texts
 from .config_layers import LISTS, Layer, environment_layer, is_texts, merged, misshapen, read_layer, settings_layer
 from .config_models import ModelFlags, Supplied, Tables, configured_models, structure_fields
 
-__all__ = ["Flags", "RunConfig", "configure", "load_config"]
-
 T = TypeVar("T")
 
 

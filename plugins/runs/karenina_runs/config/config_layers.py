@@ -13,19 +13,6 @@ from karenina_core.errors import ConfigError, Problem, did_you_mean
 from karenina_core.values.config import facts
 from karenina_core.values.sections import toml_or_text
 
-__all__ = [
-    "LISTS",
-    "Layer",
-    "environment_layer",
-    "environment_names",
-    "is_texts",
-    "merged",
-    "misshapen",
-    "parse_setting",
-    "read_layer",
-    "settings_layer",
-]
-
 TABLES = ("run", "models", "plugins")
 LISTS = ("disable", "only")
 

@@ -15,8 +15,6 @@ from karenina_core.values.model_config import ModelConfig
 
 from ..answers.manual import MANUAL
 
-__all__ = ["ModelFlags", "Supplied", "Tables", "configured_models", "structure_fields"]
-
 T = TypeVar("T")
 FIELDS = {
     "interface": "interface",

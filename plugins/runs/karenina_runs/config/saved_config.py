@@ -19,8 +19,6 @@ from ..results.sinks import without_password
 from .config_file import Flags, RunConfig, load_config
 from .config_layers import Layer, merged, read_layer, settings_layer
 
-__all__ = ["rebuilt", "recorded", "rubric_definition"]
-
 ROLES = ("answering", "parsing")
 HINTS = {
     "endpoint_api_key": "keys are not written; name the variable that holds it: --set {owner}.api_key_env=VARIABLE",

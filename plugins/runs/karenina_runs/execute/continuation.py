@@ -22,8 +22,6 @@ from ..kinds import declared
 from ..plan.items import Item, Prepared
 from .run_writer import PASSING, Keeper
 
-__all__ = ["KINDS", "Continuation", "Progress", "Rest", "begun", "resumed", "settings_of"]
-
 KINDS = "karenina.continuations"
 CONTINUATIONS = "continuations"
 

@@ -12,8 +12,6 @@ from karenina_calls.limits.limiter import Gateway
 
 from karenina_core.plugin.application import Karenina, current
 
-__all__ = ["RunControl", "synchronous"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

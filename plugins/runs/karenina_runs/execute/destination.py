@@ -15,8 +15,6 @@ from ..plan.items import Prepared
 from .continuation import Continuation
 from .run_writer import Keeper, unread
 
-__all__ = ["Destination", "directory_of", "keeper_of"]
-
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)

@@ -26,8 +26,6 @@ from .run_writer import Keeper, read_back
 from .senders import Senders
 from .surroundings import Surroundings
 
-__all__ = ["RunState", "end", "one_of"]
-
 
 @define(eq=False, kw_only=True)
 class RunState:

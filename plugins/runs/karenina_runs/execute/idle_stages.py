@@ -22,8 +22,6 @@ from karenina_core.ports.asker import StageLimit, current_limit
 from karenina_core.values.config import VerificationConfig
 from karenina_core.values.result import VerificationResult
 
-__all__ = ["IdleStages", "watched_stages"]
-
 LOOKS = 8
 """Looks within the limit: a stage is ended up to an eighth of the limit late, and the looks of a run with the default
 limit are 75 s apart. Looks are counted and not seconds: where the event loop is held up, or the machine sleeps, no look

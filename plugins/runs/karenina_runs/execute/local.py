@@ -8,8 +8,6 @@ from typing import Any, Protocol, TypeVar
 
 from karenina_core.plugin.markers import hookimpl
 
-__all__ = ["Executor", "LocalExecutor"]
-
 J = TypeVar("J")
 
 

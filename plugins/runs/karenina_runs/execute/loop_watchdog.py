@@ -15,8 +15,6 @@ from attrs import define, field
 
 from karenina_core.log import get_logger
 
-__all__ = ["LONGEST_TURN", "Stalls", "fewer_collections", "frame_of", "stalls_logged"]
-
 OBJECTS = (100_000, 10, 10)
 """New objects between two collections, and after how many of those older ones are looked at; Python's own: 700, 10, 10.
 """

@@ -24,17 +24,6 @@ from ..journal.reader import Done, JournalReader, StoredResult, journal_of
 from ..plan.items import Generation, Item
 from ..results.records import portable_record
 
-__all__ = [
-    "PASSING",
-    "Keeper",
-    "is_final",
-    "read_back",
-    "unread",
-    "unreadable",
-    "write_missing_results",
-    "write_results",
-]
-
 PASSING = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
 """Errors that may be gone when the item is tried again. The budget is that of the run: an agent that used up its own
 would do so again."""

@@ -15,8 +15,6 @@ from karenina_core.values.config import ModelConfig, VerificationConfig
 from ..journal.journal import Journal
 from ..kinds import declared
 
-__all__ = ["Sender", "Senders"]
-
 KINDS = "karenina.senders"
 
 

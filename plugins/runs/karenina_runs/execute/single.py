@@ -46,8 +46,6 @@ from .idle_stages import IdleStages, watched_stages
 from .senders import Senders
 from .surroundings import Place, Surroundings, surroundings_kind
 
-__all__ = ["Verifier", "arun_single_model_verification", "run_single_model_verification"]
-
 
 @define(eq=False)
 class Verifier:

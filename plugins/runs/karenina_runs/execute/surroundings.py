@@ -17,8 +17,6 @@ from karenina_core.values.result import VerificationResult
 from ..kinds import declared
 from ..plan.items import Item, Prepared
 
-__all__ = ["Place", "Surroundings", "surroundings_kind"]
-
 KINDS = "karenina.surroundings"
 
 

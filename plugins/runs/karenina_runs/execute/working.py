@@ -10,8 +10,6 @@ from typing import Any
 from attrs import define, field
 from karenina_calls.ports.waiting import WorkPlace, WorkPlaces
 
-__all__ = ["Working"]
-
 
 @define(eq=False)
 class Working:

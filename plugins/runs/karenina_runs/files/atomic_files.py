@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["flush_folder", "replacing", "write_atomically", "write_json"]
-
 
 def _of_new_files() -> int:
     """What the user's mask leaves of the permissions of a new file. To read it sets it for a moment, to a mask that

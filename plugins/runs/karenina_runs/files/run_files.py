@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from karenina_core.errors import RunDirectoryError
 
-__all__ = ["MANIFEST", "MOUNTS", "RESULTS", "Place", "check_place", "place_of"]
-
 MANIFEST = "manifest.json"
 RESULTS = "results.jsonl"
 MOUNTS = Path("/proc/self/mountinfo")

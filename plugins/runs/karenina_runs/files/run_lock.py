@@ -17,8 +17,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment] # the module is missing there, and asked for before it is used
 
-__all__ = ["LOCK", "RunLock", "marked", "owner_of"]
-
 CAN_LOCK = fcntl is not None
 """Without locks of the operating system, it could not be known whether a process that was killed still writes."""
 LOCK = "run.lock"

@@ -25,8 +25,6 @@ from ..plan.items import Prepared
 from ..workspaces.workspace_capture import snapshot
 from ..workspaces.workspace_sources import source_folder
 
-__all__ = ["Changed", "differences", "digest_of", "fingerprint", "other_tools", "version_of"]
-
 PRICES = frozenset({"input_cost_per_token", "output_cost_per_token"})
 """Of models whose work with tools may cost so much and no more, they decide where it ends."""
 NEUTRAL_OF_MODELS = frozenset(

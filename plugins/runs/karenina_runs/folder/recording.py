@@ -11,8 +11,6 @@ from ..files.atomic_files import replacing
 from ..journal.reader import JournalReader
 from ..journal.rows import CALLS
 
-__all__ = ["recording_lines", "write_recording"]
-
 PAGE = 4096
 """Numbers of calls in memory at a time. Chosen: 32 KiB of them."""
 

@@ -17,8 +17,6 @@ from ..journal.reader import ENDING, OPEN, JournalReader, journal_of
 from .directory import read_manifest
 from .status import cancel_command, resume_command, standing
 
-__all__ = ["Followed", "Sources", "followed", "opened_sources", "reused_by", "without"]
-
 
 @frozen
 class Sources:

@@ -23,8 +23,6 @@ from ..journal.ledger import Ledger
 from ..journal.reader import OPEN, JournalReader, journal_of
 from .directory import MANIFEST, read_manifest
 
-__all__ = ["Standing", "cancel_command", "fork_command", "rescore_command", "resume_command", "standing", "state_of"]
-
 
 @frozen(kw_only=True)
 class Standing:

@@ -18,8 +18,6 @@ from .reader import JOURNAL, JournalReader, journal_of
 from .rows import PLACES, SCHEMA, TABLES, Table
 from .wal import log_damage, log_of
 
-__all__ = ["MARKED", "SAVED", "Health", "Scanned", "check", "saved", "scanned"]
-
 MARKED = ("calls", "failures", "results")
 """Tables whose largest ids `run.lock` knows."""
 SAVED = "_saved"

@@ -20,8 +20,6 @@ from .index import AT_MOST, Places, prefix
 from .rows import META, PLACES, Table, sealed
 from .writer import Entry, Indexed, Writer
 
-__all__ = ["SHORT", "Commits", "short_turns"]
-
 SHORT = 0.0005
 """Seconds that a thread computes on while another one wants its turn: a tenth of Python's own; chosen."""
 _before: list[float] = []

@@ -12,8 +12,6 @@ from typing import Any
 
 from attrs import define, field
 
-__all__ = ["DICTIONARY", "Bodies"]
-
 DICTIONARY = "dictionary "
 """How the ids of rows begin that hold one; the kind follows."""
 PACKED_FROM = 512

@@ -18,8 +18,6 @@ from ..files.run_lock import owner_of
 from .rows import APPLICATION, VERSION
 from .wal import log_of
 
-__all__ = ["Opened", "check_kind", "damaged", "opened", "reading", "stamp"]
-
 
 class Opened(NamedTuple):
     """A connection."""

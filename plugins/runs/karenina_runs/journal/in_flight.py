@@ -7,8 +7,6 @@ from contextlib import suppress
 
 from attrs import define, field
 
-__all__ = ["Flights"]
-
 Name = tuple[str, int]
 
 

@@ -16,8 +16,6 @@ from attrs import define, field
 
 from .rows import PLACES
 
-__all__ = ["AT_MOST", "Places", "prefix"]
-
 AT_MOST = 8192
 """Places that are kept in memory before they are written; chosen."""
 

@@ -48,8 +48,6 @@ from .rows import (
 )
 from .writer import WINDOW, Entry, no_longer
 
-__all__ = ["Journal"]
-
 CROWD = 8192
 """Rows that may wait to be written while calls are still made; chosen. More calls wait until rows are written."""
 

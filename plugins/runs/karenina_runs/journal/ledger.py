@@ -8,8 +8,6 @@ from typing import Any, Literal, get_args
 from attrs import define, field, fields
 from karenina_vocabulary.tasks import SEARCH
 
-__all__ = ["Dimension", "Ledger", "Sums"]
-
 Dimension = Literal["stage", "trait", "task", "model"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 UNIT = 10**12

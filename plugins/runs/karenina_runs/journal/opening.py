@@ -26,8 +26,6 @@ from .rows import APPLICATION, COPIES, META, PAGE, PLACES, SCHEMA, TABLES, VERSI
 from .wal import log_damage, log_of
 from .writer import connected
 
-__all__ = ["Found", "insert", "make", "make_tables", "reopened"]
-
 
 @define(eq=False)
 class Found:

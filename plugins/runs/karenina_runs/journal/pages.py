@@ -17,8 +17,6 @@ from attrs import define
 from .rows import PAGE, TABLES, Row, Table, row_of
 from .wal import frames, log_of
 
-__all__ = ["rows_on_pages"]
-
 SCHEMA_PAGE = 1
 """The first one, with the definitions of the tables: no row of a table is there."""
 PAGE_HEADER = 8

@@ -22,8 +22,6 @@ from .index import Places, prefix
 from .ledger import Ledger
 from .rows import BATCHES, CALLS, COPIES, META, RESULTS, TABLES, Row, Table, row_of
 
-__all__ = ["DONE", "ENDING", "JOURNAL", "OPEN", "Batch", "Done", "JournalReader", "StoredResult", "journal_of"]
-
 JOURNAL = "journal.sqlite"
 AT_A_TIME = 256
 """Rows that are fetched together; chosen."""

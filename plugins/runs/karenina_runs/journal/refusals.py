@@ -9,8 +9,6 @@ from karenina_calls.ports.metered import StoredCall
 from karenina_calls.records.refusals import Refusals
 from karenina_calls.records.requests import Request
 
-__all__ = ["KeptRefusals"]
-
 REFUSED = "refused:"
 """Prefix of the ids of such rows of `meta`; the channel, a colon, and the key of model and schema follow."""
 

@@ -18,8 +18,6 @@ from karenina_core.values.message import UsageMetadata
 
 from .compression import Bodies
 
-__all__ = ["BATCHES", "CALLS", "COPIES", "FAILURES", "META", "PAGE", "RESULTS", "SCHEMA", "TABLES", "Row", "Table"]
-
 APPLICATION = 0x4B52_4E4A
 """SQLite's `application_id` of a journal."""
 VERSION = 1

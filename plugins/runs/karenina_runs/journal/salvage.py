@@ -25,8 +25,6 @@ from .reader import JOURNAL, run_number
 from .rows import COPIES, META, PLACES, TABLES, row_of, sealed
 from .wal import log_of
 
-__all__ = ["Salvage", "put_in_place", "salvage"]
-
 
 @frozen(kw_only=True)
 class Salvage:

@@ -25,8 +25,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Frame", "frames", "log_damage", "log_of"]
-
 HEADER = 32
 FRAME = 24
 MAGIC = 0x377F0682

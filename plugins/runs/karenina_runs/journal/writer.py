@@ -22,8 +22,6 @@ from karenina_core.errors import RunDirectoryError
 
 from .rows import PLACES, TABLES
 
-__all__ = ["WINDOW", "Entry", "Indexed", "Writer", "connected", "no_longer"]
-
 WINDOW = 0.003
 """Seconds in which others may join a commit; chosen."""
 AT_ONCE = 512

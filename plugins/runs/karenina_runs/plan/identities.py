@@ -17,8 +17,6 @@ from karenina_core.values.config import VerificationConfig
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric, RubricTrait
 
-__all__ = ["check_identities"]
-
 OUTCOMES = ("auto_failed", "insufficient", *get_args(ErrorKind))
 """Words of results that are long enough to be a secret."""
 NAMES_OF_MODELS = ("model_name", "id", "interface", "model_provider")

@@ -24,8 +24,6 @@ from ..answers.answers import ReplayStore
 from ..summaries.rates import Planned
 from .templates import TemplateLoader
 
-__all__ = ["Generation", "Item", "LeftOut", "Prepared", "trait_types"]
-
 NO_TRAITS: frozenset[str] = frozenset()
 
 

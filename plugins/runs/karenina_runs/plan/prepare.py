@@ -34,7 +34,6 @@ from .items import LeftOut, Prepared, trait_types
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 
-__all__ = ["check_policy", "check_stages", "default_mode", "prepare", "settings_problems", "why_left_out"]
 UNABLE = "could not check the configuration"
 
 

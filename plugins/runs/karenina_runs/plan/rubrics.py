@@ -12,15 +12,6 @@ from karenina_core.values.config import EvaluationMode, VerificationConfig
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import DynamicRubric, Provenance, Rubric, RubricTrait
 
-__all__ = [
-    "all_rubrics",
-    "check_names",
-    "notes_on_rubrics",
-    "own_rubrics",
-    "rubric_of",
-    "rubrics_of",
-]
-
 SOURCES: tuple[Provenance, ...] = ("global", "question_specific")
 
 

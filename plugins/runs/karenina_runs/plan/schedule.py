@@ -12,8 +12,6 @@ from attrs import define, field
 from ..execution_settings import TaskOrdering
 from .items import Generation, Prepared
 
-__all__ = ["Schedule"]
-
 
 @define(eq=False)
 class Schedule:

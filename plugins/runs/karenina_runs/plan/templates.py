@@ -14,8 +14,6 @@ from karenina_core.plugin.application import Karenina
 from karenina_core.values.config import CodePolicy
 from karenina_core.values.question import TemplateSource
 
-__all__ = ["TemplateLoader"]
-
 IN_PROCESS = "in-process"
 AT_ONCE = 4
 """Templates that are loaded at a time, each in a thread: more would not be quicker, and with one a template whose code

@@ -17,8 +17,6 @@ from ..files.atomic_files import flush_folder
 from ..files.run_files import MANIFEST, RESULTS
 from ..kinds import FormatRegistry
 
-__all__ = ["Format", "export_results", "find_format", "ready_format", "suffix_format", "usual_suffix"]
-
 
 class Format(Protocol):
     """How results are written to a file. Two more methods are optional.

@@ -9,20 +9,6 @@ from typing import Any, NamedTuple
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.rubric_part import COUNTS, TraitOutcome
 
-__all__ = [
-    "FieldRow",
-    "as_json",
-    "check_rows",
-    "embedding_text",
-    "field_rows",
-    "is_records",
-    "metric_text",
-    "pattern_rows",
-    "reasoning_rows",
-    "record_columns",
-    "trait_reason",
-]
-
 WORDS = {"abstention": ("abstained", "answered"), "sufficiency": ("sufficient", "insufficient")}
 
 

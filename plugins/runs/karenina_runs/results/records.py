@@ -13,8 +13,6 @@ from karenina_calls.secrets.redaction import redactor
 from karenina_core.log import get_logger
 from karenina_core.values.result import VerificationResult
 
-__all__ = ["plain", "portable_record", "record", "redacted"]
-
 MOST_LEVELS = 150
 """Of mappings and lists in one another, the result itself included."""
 MOST_BITS = 14_000

@@ -21,8 +21,6 @@ from ..summaries.rates import Planned
 from ..summaries.summary import Tally
 from .stored import StoredSequence, stored_results
 
-__all__ = ["VerificationResultSet"]
-
 K = TypeVar("K")
 
 

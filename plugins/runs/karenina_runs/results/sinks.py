@@ -15,8 +15,6 @@ from karenina_core.plugin.application import Karenina
 from karenina_core.secrets import MASK
 from karenina_core.values.result import VerificationResult
 
-__all__ = ["RunInfo", "Sink", "Sinks", "make_sink", "without_password"]
-
 PASSWORD = re.compile(r"(?<=://)([^/?#\s@]*?:).*(?=@)")
 """In `user:PASSWORD@host` of an address."""
 PAIR = re.compile(

@@ -21,8 +21,6 @@ from karenina_core.values.result import VerificationResult
 from ..files.run_files import MANIFEST, RESULTS
 from .exports import suffix_format
 
-__all__ = ["LineIndex", "StoredResults", "StoredSequence", "line_index", "read_line", "stored_results"]
-
 MOST_KEPT = 256
 """So few results are read once; of more, each is read whenever it is asked for."""
 LINES = ".jsonl"

@@ -13,19 +13,6 @@ from statistics import NormalDist
 
 from attrs import define, evolve, field, frozen
 
-__all__ = [
-    "NO_SPREAD",
-    "NO_VALUES",
-    "Clusters",
-    "Estimate",
-    "Interval",
-    "cluster_rate",
-    "mean_of",
-    "rate_of",
-    "t_quantile",
-    "wilson",
-]
-
 NO_VALUES = "there are no values"
 NO_SPREAD = "nothing varies, so nothing can be said about the error; for passes and failures use an interval of a rate"
 

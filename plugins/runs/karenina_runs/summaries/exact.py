@@ -6,8 +6,6 @@ import math
 
 from attrs import define
 
-__all__ = ["ExactSum"]
-
 SMALLEST = 1074
 """Every finite float is a whole number of 2**-1074."""
 

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["MessageBlock", "ShownMessage", "shown_messages"]
-
 
 class MessageBlock(NamedTuple):
     """What a message says, thinks, asks of a tool, or brings back from one."""

@@ -13,8 +13,6 @@ from karenina_core.values.result import MetadataPart, VerificationResult
 
 from .estimates import Clusters, Estimate, mean_of, rate_of
 
-__all__ = ["CREDIT_UNIT", "DECIDED", "Planned", "RateTally", "credit", "credit_of", "is_due", "rates_of"]
-
 DECIDED = ("passed", "failed", "auto_failed", "abstained", "insufficient")
 """Outcomes that are the verdict of an item where one is due."""
 CREDIT_UNIT = 1 << 52

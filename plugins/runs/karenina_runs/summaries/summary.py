@@ -24,8 +24,6 @@ from .totals import TotalsTally
 from .trait_summary import TraitTally
 from .usage import TOKENS, tokens
 
-__all__ = ["Tally", "has_no_scores", "spent", "summarize"]
-
 RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
 
 

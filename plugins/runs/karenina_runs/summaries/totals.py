@@ -16,8 +16,6 @@ from karenina_core.values.result import VerificationResult
 from .exact import ExactSum
 from .usage import TOKENS, UsageTally
 
-__all__ = ["TotalsTally"]
-
 OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
 
 

@@ -16,8 +16,6 @@ from karenina_core.values.result import VerificationResult
 
 from .exact import ExactSum
 
-__all__ = ["TraitTally", "trait_lines"]
-
 Line = dict[str, Any]
 MOST_TEXTS = 5
 """Different texts that are counted one by one."""

@@ -13,8 +13,6 @@ from karenina_core.values.result import VerificationResult
 
 from .exact import ExactSum
 
-__all__ = ["TOKENS", "TOTAL", "UsageTally", "tokens", "usage_by_task"]
-
 TOTAL = "total"
 COUNTED = (
     *("calls", "attempts", "repairs", "input_tokens", "output_tokens", "total_tokens"),

@@ -17,8 +17,6 @@ from karenina_calls.files.folders import Entry, Limits, contents, copy_tree, is_
 
 from karenina_core.errors import WorkspaceError, one_line
 
-__all__ = ["WORKSPACES", "CaptureRow", "Snapshot", "append_row", "capture", "captures", "snapshot", "with_files"]
-
 MANIFEST = "manifest.jsonl"
 WORKSPACES = "workspaces"
 """The folder of a run directory that holds the manifest and the kept workspaces."""

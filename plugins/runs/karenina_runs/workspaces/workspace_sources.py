@@ -18,8 +18,6 @@ from karenina_core.values.fields import changed
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric
 
-__all__ = ["UNTOUCHED", "WorkspaceChecks", "investigated_modes", "judged_by_folder", "source_folder", "wants_workspace"]
-
 OWN = "workspace_"
 """What the names of its settings begin with."""
 UNTOUCHED = (

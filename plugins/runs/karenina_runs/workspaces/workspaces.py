@@ -47,8 +47,6 @@ from .workspace_capture import (
 )
 from .workspace_sources import UNTOUCHED, WorkspaceChecks, judged_by_folder, source_folder, wants_workspace
 
-__all__ = ["Workspace", "Workspaces"]
-
 T = TypeVar("T")
 Stopped = Callable[[], bool]
 LEFT = "the workspace after the answer"

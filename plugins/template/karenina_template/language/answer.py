@@ -28,18 +28,6 @@ from .primitives.trace import TracePrimitive
 from .strategies import AllOf, Condition, FieldCheck, condition_problems
 from .verification import Comparison, Evidence, Verification, compare
 
-__all__ = [
-    "AUTOMATIC",
-    "RESERVED",
-    "BaseAnswer",
-    "VerifiedField",
-    "give_evidence",
-    "is_taken",
-    "read_ground_truths",
-    "verification_of",
-    "written_by_author",
-]
-
 RESERVED = {
     "id": "it holds the question's id",
     "correct": "it holds the ground truth",

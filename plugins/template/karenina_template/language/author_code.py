@@ -7,8 +7,6 @@ import traceback
 
 from karenina_core.errors import TemplateError, one_line
 
-__all__ = ["author_code", "line_in"]
-
 _LONGEST = 2000
 """Characters of a message: enough for the list of all names that a template can use."""
 

@@ -14,8 +14,6 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import PydanticCustomError, SchemaValidator, core_schema
 
-__all__ = ["careful_reader", "careful_validator"]
-
 # Where a core schema holds other schemas: one, a list, or by name. Everything else in it is data and stays as it is.
 _INNER = frozenset(
     (

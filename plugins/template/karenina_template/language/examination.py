@@ -10,8 +10,6 @@ from karenina_core.errors import PluginError
 from karenina_core.plugin.application import Karenina
 from karenina_core.plugin.command_line import Section
 
-__all__ = ["template_runtimes"]
-
 
 def template_runtimes(app: Karenina) -> Section:
     """Every runtime, or why it cannot be loaded."""

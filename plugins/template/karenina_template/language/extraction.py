@@ -30,8 +30,6 @@ from .coercions import careful_validator
 from .to_json import shown
 from .verification import Verification
 
-__all__ = ["any_field_names", "copied", "extraction_class", "fill", "keys_of"]
-
 A = TypeVar("A", bound=BaseAnswer)
 
 _MAKING = threading.Lock()

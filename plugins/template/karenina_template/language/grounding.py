@@ -12,8 +12,6 @@ from karenina_vocabulary.handle import TemplateField
 
 from .number_words import spelt_numbers
 
-__all__ = ["standing", "ungrounded"]
-
 NAME = re.compile(r"[A-Za-z_]\w*")
 LOOKED_FOR = frozenset({"str", "int", "float", "Decimal", "date", "datetime", "None"})
 CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "Sequence", "Optional", "Union"})

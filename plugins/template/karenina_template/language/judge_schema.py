@@ -8,8 +8,6 @@ from typing import Any
 from .answer import BaseAnswer
 from .extraction import extraction_class, keys_of
 
-__all__ = ["judge_schema"]
-
 # Where a JSON Schema holds other schemas: by name, in a list, or one. Everything else is data and stays as it is.
 _NAMED = frozenset({"properties", "$defs", "patternProperties", "dependentSchemas"})
 _LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})

@@ -17,8 +17,6 @@ from attrs import field, frozen
 
 from karenina_core.errors import did_you_mean
 
-__all__ = ["NORMALIZERS", "SynonymMap", "as_text", "canonical", "normalized", "read_normalizers", "texts_in"]
-
 # Hyphens and spaces that only differ in where a line may break: U+2010, U+2011, U+00A0 and U+202F.
 _BREAKS = str.maketrans("\u2010\u2011\u00a0\u202f", "--  ")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

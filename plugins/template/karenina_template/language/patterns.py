@@ -16,8 +16,6 @@ from karenina_core.errors import did_you_mean, one_line
 
 from .searches import expression, listed
 
-__all__ = ["MATCH_TYPES", "pattern_problems", "run_patterns"]
-
 MATCH_TYPES: Mapping[str, tuple[type, ...]] = {
     "exact": (str,),
     "contains": (str,),

@@ -17,8 +17,6 @@ from attrs import field, frozen
 
 from .dialect import as_regex
 
-__all__ = ["SECONDS", "Expression", "expression", "listed"]
-
 T = TypeVar("T")
 SECONDS = 2.0
 """Of processor time for one search in a short text. Usual patterns take milliseconds; one that runs into this limit

@@ -24,8 +24,6 @@ from .strategies import condition_spec
 from .to_json import plain
 from .verification import Verification
 
-__all__ = ["primitive_from_spec", "template_spec", "to_spec"]
-
 
 def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> VerificationPrimitive:
     """Make the primitive that `spec` describes, of one of the classes in `primitives`.

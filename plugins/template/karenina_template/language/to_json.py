@@ -10,8 +10,6 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-__all__ = ["plain", "shown"]
-
 
 def shown(value: object, most: int = 80, write: Callable[[Any], str] = repr) -> str:
     """The value as a message quotes it, at most so many characters."""

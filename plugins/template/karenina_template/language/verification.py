@@ -21,18 +21,6 @@ from .primitives.text import SemanticMatch
 from .primitives.trace import TracePrimitive
 from .strategies import AllOf, Condition, FieldCheck, evaluate
 
-__all__ = [
-    "Comparison",
-    "Evidence",
-    "Finding",
-    "Verification",
-    "check_evidence",
-    "check_values",
-    "compare",
-    "conclude",
-    "remarks_on",
-]
-
 _IMMUTABLE = (str, int, float, bool, bytes, frozenset, type(None))
 
 

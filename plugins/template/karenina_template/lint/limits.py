@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from .references import Scalar, Sought, is_common, number_of
 
-__all__ = ["Severity", "Weighed", "read_bounds", "read_options"]
-
 Severity = Literal["leak", "hint", "note"]
 Weighed = tuple[Severity, str]
 """How bad it is, and what it is in words."""

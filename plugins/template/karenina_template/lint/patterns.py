@@ -15,8 +15,6 @@ from .limits import Weighed
 from .references import Sought, trivial_text
 from .spelling import squeezed
 
-__all__ = ["ANYTHING", "accepted_by", "accepted_texts", "read_pattern", "spelled_out"]
-
 ANYTHING = "\0"
 """Stands for an unknown text in what `spelled_out` gives."""
 

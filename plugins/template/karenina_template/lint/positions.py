@@ -10,8 +10,6 @@ from attrs import field, frozen
 
 from .references import squeezed, words_of
 
-__all__ = ["Path", "Place", "Reading", "Where", "dotted", "read_schema", "scalars"]
-
 Path = tuple[str, ...]
 Where = Literal[
     "description",

@@ -16,8 +16,6 @@ from .references import ANY, indexed, keys_of_data
 from .severity import Subject, weigh
 from .spelling import prepared
 
-__all__ = ["Reach"]
-
 _DATA = ("default", "examples")
 Value = tuple[str, bool, str]
 

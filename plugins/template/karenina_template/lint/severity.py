@@ -23,8 +23,6 @@ from .references import (
     words_of,
 )
 
-__all__ = ["Subject", "weigh"]
-
 _LESS: Mapping[Severity, Severity] = {"leak": "hint", "hint": "note", "note": "note"}
 _RANK: Mapping[Severity, int] = {"leak": 0, "hint": 1, "note": 2}
 

@@ -17,8 +17,6 @@ from decimal import Decimal
 
 from attrs import frozen
 
-__all__ = ["PreparedText", "Span", "beginnings", "find_text", "number_of", "prepared", "squeezed"]
-
 Span = tuple[int, int]
 
 _HEADS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)

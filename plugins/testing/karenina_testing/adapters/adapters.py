@@ -23,8 +23,6 @@ from .behaviour import BEHAVIOUR
 from .calls import FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
 from .ports import PROTOCOLS, Ports, Server
 
-__all__ = ["adapter_checks", "check_adapter"]
-
 ALWAYS: Promises[Ports] = Promises()
 DIRECT: Promises[Ports] = Promises()
 """Of adapters that make ports themselves."""

@@ -18,8 +18,6 @@ from .http_replies import Arrived, WatchedReader, write_response
 from .replies import Reply, payload
 from .server import Script, ScriptedServer
 
-__all__ = ["ScriptedBatches", "ServedBatch"]
-
 FILE = re.compile(rb'name="file".*?\r\n\r\n(.*)\r\n--', re.DOTALL)
 BATCHES = re.compile(r"/batches(?:/(?P<id>[^/]+)(?P<cancel>/cancel)?)?$")
 CONTENT = re.compile(r"/files/(?P<id>[^/]+)/content$")

@@ -19,8 +19,6 @@ from ..watch.source_lines import line_of_error
 from .ports import DATA, KEY, Ports
 from .replies import Reply, ServedRequest
 
-__all__ = ["BEHAVIOUR"]
-
 HANGING = 30.0
 SHORT = 0.3
 PATIENCE = 1.5

@@ -17,8 +17,6 @@ from ..watch.source_lines import line_of_error
 from .ports import ASK, DATA, SCHEMA, Ports
 from .replies import Reply
 
-__all__ = ["FAULTS", "LLM_CALLS", "PARSER_CALLS", "misnamed", "replies_or_refuses"]
-
 ODD = "a\ud800b\0c\u202ed"
 ODD_FLAGS = ("lone_surrogate", "nul", "bidi_control")
 LOOK_UP = Tool(

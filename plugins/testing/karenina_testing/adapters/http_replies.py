@@ -14,8 +14,6 @@ from attrs import evolve
 
 from .replies import Reply, ServedRequest, payload, stream_events
 
-__all__ = ["Arrived", "WatchedReader", "deliver", "read_request", "write_response"]
-
 MOST_HEAD_BYTES = 65536
 MOST_BODY_BYTES = 64_000_000
 FILLING = "@filling@"

@@ -21,8 +21,6 @@ from ..watch.loops import in_loop, within
 from ..watch.source_lines import line_of_attribute
 from .server import Script, ScriptedServer
 
-__all__ = ["ASK", "DATA", "KEY", "PROTOCOLS", "SCHEMA", "Ports", "Server"]
-
 T = TypeVar("T")
 Server = Callable[[Script], ScriptedServer]
 KEY = "karenina-canary-key-0123456789"

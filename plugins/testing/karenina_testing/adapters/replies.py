@@ -12,8 +12,6 @@ from attrs import field, frozen
 
 from karenina_core.values.message import ToolUseBlock
 
-__all__ = ["Reply", "ServedRequest", "payload", "stream_events"]
-
 Channel = Literal["json_schema", "tool_call", "json_object", "text"]
 Delivery = Literal["whole", "reset", "truncated", "hang", "drip", "huge", "gzip_bomb", "stream_cut"]
 WORDS = re.compile(r"\s*\S+\s*|\s+")

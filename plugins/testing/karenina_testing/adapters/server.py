@@ -22,8 +22,6 @@ from attrs import evolve
 from .http_replies import Arrived, WatchedReader, deliver, read_request, write_response
 from .replies import Reply, ServedRequest
 
-__all__ = ["Script", "ScriptedServer"]
-
 Answer = Reply | str | Mapping[str, Any]
 Script = Answer | Sequence[Answer] | Callable[[ServedRequest], Answer | Awaitable[Answer]]
 SUFFIX = "/chat/completions"

@@ -25,8 +25,6 @@ from ..watch.loops import in_loop
 from ..watch.source_lines import line_of_attribute
 from .template_sources import Source, Spec, regilded, right_data, wrong_data
 
-__all__ = ["PROMISES", "Loaded", "each_template", "filled_outcome"]
-
 BROKEN = ("", "\0", "{", "class Answer(", "[1, 2]", '{"fields": 7}', "name: yaml?", "\ufeff" + "é" * 50, "1" * 5000)
 
 

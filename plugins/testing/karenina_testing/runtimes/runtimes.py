@@ -17,8 +17,6 @@ from .promises import PROMISES, Loaded, filled_outcome
 from .template_sources import SOURCES, Source, Spec
 from .verdicts import VERDICTS
 
-__all__ = ["runtime_checks"]
-
 PAYLOAD = f"__import__('sys').audit('{CANARY}')"
 
 

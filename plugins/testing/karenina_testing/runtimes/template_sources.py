@@ -7,8 +7,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["SOURCES", "Source", "python_source", "regilded", "right_data", "wrong_data"]
-
 Spec = Mapping[str, Any]
 Source = Callable[[Spec], str]
 """Writes a spec as the text of a template."""

@@ -16,8 +16,6 @@ from ..watch.loops import in_loop
 from .promises import Loaded
 from .template_sources import Spec, right_data, wrong_data
 
-__all__ = ["VERDICTS"]
-
 MARK = "qx-mark"
 FOLLOW = "decide by the strategy, for the verdict and for the partial credit; give every field's result"
 ENOUGH = 8

@@ -19,8 +19,6 @@ from ..watch.loops import cancel, in_loop
 from ..watch.source_lines import executing, line_of_attribute, line_of_waiting
 from .inputs import StageInput, WatchedContext
 
-__all__ = ["Cancelled", "MakeContext", "Run", "Trial"]
-
 MakeContext = Callable[[StageInput], VerificationContext]
 LONGEST_RUN = 5.0
 MOST_STEPS = 8

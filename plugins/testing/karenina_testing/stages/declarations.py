@@ -21,8 +21,6 @@ from ..strategies.models import plan_requests
 from ..watch.source_lines import file_of, line_of_attribute
 from .examples import KNOWN_KEYS
 
-__all__ = ["careless_check", "declaration_problems", "impure_condition"]
-
 
 def declaration_problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
     """`(attribute, what is wrong, what to change)`."""

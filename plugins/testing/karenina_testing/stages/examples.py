@@ -37,8 +37,6 @@ from ..fakes import FakeHandle
 from ..strategies.values import ODD_TEXTS
 from .inputs import Behaviour, StageInput
 
-__all__ = ["KNOWN_KEYS", "corners", "stage_inputs"]
-
 T = TypeVar("T")
 Strategies = Mapping[str, SearchStrategy[Any]]
 Request = tuple[EvaluationMode, frozenset[str], str | None]

@@ -30,8 +30,6 @@ from ..apps import application
 from ..fakes import FakeHandle, ScriptedCall, ScriptedLLM, ScriptedReply, example_of
 from ..watch.source_lines import line_of_caller
 
-__all__ = ["Behaviour", "Breach", "StageInput", "WatchedContext"]
-
 Behaviour = Literal["good", "odd", "empty", "failing"]
 """How a scripted model answers: as asked, with text that is not what was asked for, with nothing, or not at all."""
 BEGAN = datetime(2026, 1, 31, 12, tzinfo=UTC)

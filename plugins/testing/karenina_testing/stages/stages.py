@@ -46,8 +46,6 @@ from .inputs import StageInput
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["check_stage", "stage_checks"]
-
 
 def missing_output(stage: Stage, context: VerificationContext) -> str | None:
     """The first key of `produces` that was not written. A view of the ledger is written by recording an effect."""

@@ -24,19 +24,6 @@ from karenina_core.values.rubric import DynamicRubric, Rubric
 
 from .values import FULL_TEXT, MAYBE_TEXT, NAME, OBJECT, SWITCH, TEXT
 
-__all__ = [
-    "agentic_traits",
-    "benchmarks",
-    "callable_traits",
-    "dynamic_rubrics",
-    "llm_traits",
-    "metric_traits",
-    "questions",
-    "regex_traits",
-    "rubrics",
-    "traits",
-]
-
 PATTERNS = ("", "a", "^$", r"\bno\b", "(?i)yes|no", r"\d+(\.\d+)?", "[^\\s]+", "é|漢", "(a)(?P<name>b)?")
 TEMPLATE_KIND = TemplateKind({"type": "object", "properties": {"clear": {"type": "boolean"}}, "required": ["clear"]})
 CODE = b"an opaque pickle: nothing may run it"

@@ -29,18 +29,6 @@ from karenina_core.values.outcome import Effect
 from .benchmarks import rubrics
 from .values import FULL_TEXT, JSON, MAYBE, MAYBE_NAME, MAYBE_TEXT, NAME, OBJECT, SWITCH, TEXT, by_name
 
-__all__ = [
-    "effects",
-    "llm_responses",
-    "manual_answers",
-    "messages",
-    "model_configs",
-    "plan_requests",
-    "retry_policies",
-    "usage",
-    "verification_configs",
-]
-
 MODES = get_args(EvaluationMode)
 MODE = st.sampled_from(MODES)
 FEATURES = sorted(switches().values())

@@ -22,8 +22,6 @@ from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPar
 from .models import MESSAGE, MODE
 from .values import JSON, MAYBE, MAYBE_NAME, MAYBE_TEXT, NAME, NAMES, OBJECT, SHARE, SWITCH, TEXT, by_name
 
-__all__ = ["cached_answers", "identities", "results", "rubric_parts", "traces"]
-
 TYPES = ("llm", "regex", "callable", "metric", "agentic")
 CLASSES = ["poor", "fair", "good"]
 COUNT = st.integers(0, 9)

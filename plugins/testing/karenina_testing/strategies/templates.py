@@ -13,8 +13,6 @@ from karenina_vocabulary.handle import RegexVerdict
 from ..fakes import FakeFilled, FakeHandle
 from .values import SHARE, SWITCH
 
-__all__ = ["filled_templates", "fillings_of", "template_handles", "template_specs"]
-
 EXPECTED: tuple[Mapping[str, Any], ...] = ({"fact": "42"}, {"drug": "aspirin", "safe": True, "dose": 7}, {})
 WORD = st.text("abcdefghijklmnopqrstuvwxyz", min_size=12, max_size=12)
 KINDS: Mapping[str, tuple[SearchStrategy[Any], Mapping[str, Any]]] = {

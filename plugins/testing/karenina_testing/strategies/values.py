@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-__all__ = ["json_objects", "json_values", "names", "of_type", "texts"]
-
 T = TypeVar("T")
 ODD_TEXTS = (
     " \t\n",

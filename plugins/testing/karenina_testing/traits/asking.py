@@ -18,8 +18,6 @@ from .failures import marks_of
 from .items import marked, marks_in, marks_within
 from .judges import GONE, above, below, down, obedient, off_scale, prose, silent, strange
 
-__all__ = ["JUDGED", "unmarked"]
-
 MARKED = re.compile(r'<untrusted-([0-9a-f]{16}) label="([^"\n]*)">\n(.*?)\n</untrusted-\1>', re.DOTALL)
 PART_WORDS = 4
 """As many words of the answer, one after another, are a part of it."""

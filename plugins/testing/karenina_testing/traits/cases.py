@@ -30,8 +30,6 @@ from ..stages.inputs import WatchedContext
 from ..watch.loops import StillRunning, in_loop, within
 from .judges import obedient
 
-__all__ = ["GOLD", "LONGEST", "QUESTION", "REPORT", "TEXT", "Trial", "comparable", "differs", "wrong_with"]
-
 LONGEST = 30.0
 """Seconds for one answer; the judge replies at once."""
 QUESTION = "Which protein does venetoclax inhibit, and how well is that known?"

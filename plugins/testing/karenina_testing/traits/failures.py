@@ -18,8 +18,6 @@ from ..watch.loops import in_loop
 from .cases import REPORT, Trial, comparable, differs, wrong_with
 from .judges import obedient
 
-__all__ = ["PROMISE", "marks_of", "one_fails"]
-
 
 def marks_of(trait: RubricTrait, others: Sequence[RubricTrait], text: str) -> list[str]:
     """What a prompt about this trait is known by: its name, and what it says in several words.

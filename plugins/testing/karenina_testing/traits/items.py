@@ -14,8 +14,6 @@ from ..watch.loops import in_loop
 from .cases import Trial, comparable, differs
 from .judges import obedient
 
-__all__ = ["at_once", "marked", "marks_in", "marks_within"]
-
 WORDS = ("5d81c0", "a3f79e", "72be16", "e0c4d5", "9b6f28", "1ec7a4")
 Items = Sequence[tuple[str, str]]
 REMEDY = "keep nothing of an item on the evaluator: what belongs to it is in the case"

@@ -12,21 +12,6 @@ from karenina_core.errors import ErrorKind, PortError
 
 from ..fakes import Script, ScriptedCall, ScriptedReply
 
-__all__ = [
-    "GONE",
-    "Swap",
-    "above",
-    "below",
-    "down",
-    "fitting",
-    "obedient",
-    "off_scale",
-    "prose",
-    "silent",
-    "strange",
-    "swapping",
-]
-
 Schema = Mapping[str, Any]
 Swap = Callable[[Schema], tuple[Any, ...]]
 """Given the schema of a value: `(value,)` to stand there instead of one that fits, or nothing in a tuple. The schema

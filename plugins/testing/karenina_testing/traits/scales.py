@@ -15,8 +15,6 @@ from ..checks import Fault
 from .cases import REPORT, Trial
 from .judges import swapping
 
-__all__ = ["off_scale"]
-
 NO_SCALE = "keep to what scale() says, or give the score a state, a reason and no value"
 
 

@@ -17,8 +17,6 @@ from .failures import PROMISE, one_fails
 from .items import at_once
 from .scales import off_scale
 
-__all__ = ["ALWAYS", "NO_JUDGE", "SEVERAL"]
-
 LONG = "Venetoclax inhibits BCL2 (see below). " * 5_300
 """About 200 kB."""
 ODD = (

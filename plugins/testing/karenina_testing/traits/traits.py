@@ -21,8 +21,6 @@ from .cases import TEXT, Trial
 from .scoring import ALWAYS, NO_JUDGE, SEVERAL
 from .values import VALUES
 
-__all__ = ["check_trait_evaluator", "evaluator_checks", "trait_checks"]
-
 
 def trait_checks(
     evaluator: Any,

@@ -19,8 +19,6 @@ from ..watch.audit import watching
 from ..watch.source_lines import line_at, line_of_attribute
 from .cases import Trial, not_json
 
-__all__ = ["VALUES"]
-
 TAKEN = (
     "RubricTrait",
     "LLMRubricTrait",

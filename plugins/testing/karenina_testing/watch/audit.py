@@ -20,8 +20,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-__all__ = ["CANARY", "HEAVY", "watching"]
-
 HEAVY = ("pydantic", "litellm", "openai", "aiohttp", "pandas", "numpy", "torch", "rapidfuzz", "mcp")
 """Packages that take long to import, and that karenina imports when they are used."""
 STDLIB = os.path.dirname(os.__file__) + os.sep

@@ -16,8 +16,6 @@ from typing import Any
 from .audit import HEAVY, watching
 from .source_lines import file_of, line_at
 
-__all__ = ["construction_events", "heavy_imports", "importable"]
-
 PROGRAM = "karenina_testing.watch.audit"
 SECONDS = 60
 

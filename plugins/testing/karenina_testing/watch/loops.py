@@ -13,8 +13,6 @@ from karenina_runs.execute.loop_watchdog import frame_of
 from ..checks import Raised
 from .source_lines import line_of_frame
 
-__all__ = ["LONGEST_CANCELLATION", "LONGEST_TURN", "StillRunning", "cancel", "in_loop", "watched_loop", "within"]
-
 T = TypeVar("T")
 LONGEST_CANCELLATION = 1.0
 """Seconds in which a cancelled task must have ended."""

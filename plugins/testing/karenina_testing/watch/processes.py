@@ -6,8 +6,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["running", "still_running"]
-
 LONGEST_END = 3.0
 """Seconds in which a program that was asked to end must have ended."""
 

@@ -16,19 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = [
-    "Executed",
-    "executing",
-    "file_of",
-    "line_at",
-    "line_of_attribute",
-    "line_of_caller",
-    "line_of_error",
-    "line_of_frame",
-    "line_of_function",
-    "line_of_waiting",
-]
-
 STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
 OWN = f"{Path(__file__).parents[1]}{os.sep}"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-__all__ = ["VerificationPrimitive"]
-
 
 class VerificationPrimitive(ABC):
     """Base of every primitive. Subclass it as a frozen attrs class and register the class to add your own."""

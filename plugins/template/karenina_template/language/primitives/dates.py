@@ -22,8 +22,6 @@ from attrs import field, frozen
 from .base import VerificationPrimitive
 from .parameters import one_of, whole_number
 
-__all__ = ["DateMatch", "DateRange", "DateTolerance", "Moment", "read_moment"]
-
 _LONGEST = 100
 """Characters. No date is longer; a whole paragraph is none."""
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d|\d{8}", re.ASCII)

@@ -17,8 +17,6 @@ from .base import VerificationPrimitive
 from .numeric import Numeric, distance, exact, read_number
 from .parameters import finite, flag, not_negative, one_of, positive
 
-__all__ = ["NumericGraded", "NumericRangeGraded", "NumericThresholdGraded"]
-
 _MODES = one_of("relative", "absolute")
 _DECAYS = one_of("linear", "quadratic")
 

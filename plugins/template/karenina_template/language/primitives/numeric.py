@@ -18,18 +18,6 @@ from attrs.validators import optional
 from .base import VerificationPrimitive
 from .parameters import finite, flag, not_negative, one_of
 
-__all__ = [
-    "Numeric",
-    "NumericExact",
-    "NumericMaximum",
-    "NumericMinimum",
-    "NumericRange",
-    "NumericTolerance",
-    "distance",
-    "exact",
-    "read_number",
-]
-
 
 def read_number(value: Any) -> int | float:
     """A number, also from a text that is one. Truth values and NaN are no numbers: TypeError, ValueError."""

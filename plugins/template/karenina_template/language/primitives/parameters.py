@@ -11,18 +11,6 @@ from karenina_core.errors import did_you_mean
 
 from ..searches import Expression, expression
 
-__all__ = [
-    "compiled",
-    "finite",
-    "flag",
-    "flag_names",
-    "is_number",
-    "not_negative",
-    "one_of",
-    "positive",
-    "whole_number",
-]
-
 Validator = Callable[[object, Any, Any], None]
 
 

@@ -11,8 +11,6 @@ from ..normalize import SynonymMap, as_text, canonical, read_normalizers
 from .base import VerificationPrimitive
 from .parameters import one_of
 
-__all__ = ["OrderedMatch", "SetContainment"]
-
 
 def _read_set(value: Any) -> set[Any]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):

@@ -13,8 +13,6 @@ from .base import VerificationPrimitive
 from .numeric import read_number
 from .parameters import compiled, flag_names, is_number
 
-__all__ = ["BooleanMatch", "ContainsAll", "ContainsAny", "ExactMatch", "LiteralMatch", "RegexMatch", "SemanticMatch"]
-
 
 @frozen
 class ExactMatch(VerificationPrimitive):

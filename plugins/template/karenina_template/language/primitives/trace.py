@@ -13,8 +13,6 @@ from ..searches import Expression
 from .base import VerificationPrimitive
 from .parameters import compiled, flag_names, one_of, whole_number
 
-__all__ = ["TraceContains", "TraceLength", "TracePrimitive", "TraceRegex"]
-
 
 @frozen
 class TracePrimitive(VerificationPrimitive):
