@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from karenina_compare.statistics import Estimate, StatisticsError, bootstrap_mean, cluster_mean, mean_interval
-from karenina_compare.statistics.bootstrap import CELLS, acceleration, bca_tails, default_resamples, resampled_means
+from karenina_compare.statistics.resampling import CELLS, acceleration, bca_tails, default_resamples, resampled_means
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
@@ -158,7 +158,7 @@ def test_there_are_as_many_resampled_means_as_were_asked_for(
     monkeypatch: pytest.MonkeyPatch, kinds: int, cells: int
 ) -> None:
     """However many are drawn at once."""
-    monkeypatch.setattr("karenina_compare.statistics.bootstrap.CELLS", cells)
+    monkeypatch.setattr("karenina_compare.statistics.resampling.CELLS", cells)
     values = np.sort(np.arange(20.0) % kinds)
     assert len(resampled_means(values, np.ones(20), 253, 1)) == 253
 

@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from attrs import evolve, field, frozen
-from karenina_runs.summaries.estimates import Estimate, Interval
+from karenina_runs.summaries.estimates import Interval
 
 from ..measures import Measure
-from ..statistics.bootstrap import paired_bootstrap
 from ..statistics.paired import flips, mcnemar, paired_rate_difference, paired_test
-from ..statistics.permutation import permutation_test
 from ..statistics.planning import detectable_difference
+from ..statistics.resampling import paired_bootstrap, permutation_test
 from .values import Test
 
-
-@frozen(kw_only=True)
-class Paired:
-    """The values of both sides, question by question."""
-
-    a: Sequence[float]
-    b: Sequence[float]
-    clusters: Sequence[Hashable] | None = None
-    """The group of each question; None where every question is independent."""
-    measure: Measure
-    single: bool
-    """Whether every value is that of one answer."""
-    level: float = 0.95
+Values = Sequence[float]
+"""Of one side, question by question."""
 
 
 @frozen(kw_only=True)
@@ -51,34 +39,39 @@ class Effect:
         return detectable_difference(self.standard_error, self.df, alpha)
 
 
-def effect(pairs: Paired) -> Effect | None:
-    """None without questions.
+def effect(
+    a: Values, b: Values, clusters: Sequence[Hashable] | None, measure: Measure, *, single: bool, level: float
+) -> Effect | None:
+    """None without questions. `clusters` are their groups, None where every question is independent; `single`: whether
+    every value is that of one answer.
 
     Passes and failures of one answer to each of independent questions: McNemar's exact test with the interval of Bonett
     and Price. Everything else: the permutation test by question, or by group of questions, with the interval of
     Student's t or its cluster-robust form.
     """
-    if not pairs.a:
+    if not a:
         return None
-    units = len(pairs.a) if pairs.clusters is None else len(set(pairs.clusters))
-    signs = permutation_test(pairs.b, pairs.a, pairs.clusters)
-    student = paired_test(pairs.b, pairs.a, pairs.clusters, pairs.level)
-    kind = "" if pairs.clusters is None else "cluster "
+    units = len(a) if clusters is None else len(set(clusters))
+    signs = permutation_test(b, a, clusters)
+    student = paired_test(b, a, clusters, level)
+    kind = "" if clusters is None else "cluster "
     permutation = Test(name=f"{kind}permutation", p_value=signs.p_value)
     tests = [
         permutation,
-        Test(name=f"{kind}t", p_value=student.p_value, interval=_cut(student.difference.interval, pairs.measure)),
-        Test(name=f"{kind}bootstrap", interval=_cut(_bootstrap(pairs), pairs.measure)),
+        Test(name=f"{kind}t", p_value=student.p_value, interval=_cut(student.difference.interval, measure)),
+        Test(name=f"{kind}bootstrap", interval=_cut(_bootstrap(a, b, clusters, level), measure)),
     ]
-    estimate = _interval(pairs, student.difference, units)
-    chosen = permutation
-    if pairs.measure.is_rate and pairs.single and pairs.clusters is None:
-        only_b, only_a = flips(pairs.b, pairs.a)
+    chosen, estimate = permutation, student.difference
+    if measure.is_rate and single and clusters is None:
+        only_b, only_a = flips(b, a)
+        estimate = paired_rate_difference(only_b, only_a, len(a), level)
         chosen = Test(name="mcnemar", p_value=mcnemar(only_b, only_a).p_value, interval=estimate.interval)
         tests.insert(0, chosen)
+    elif measure.is_rate and estimate.interval is None and estimate.value == 0:
+        estimate = paired_rate_difference(0, 0, units, level)  # as many alike units say so much
     return Effect(
         difference=signs.difference or 0.0,
-        interval=_cut(estimate.interval, pairs.measure),
+        interval=_cut(estimate.interval, measure),
         test=chosen.name,
         p_value=signs.p_value if chosen.p_value is None else chosen.p_value,
         tests=tuple(tests),
@@ -89,29 +82,16 @@ def effect(pairs: Paired) -> Effect | None:
     )
 
 
-def _interval(pairs: Paired, student: Estimate, units: int) -> Estimate:
-    """The estimate to go by. Rates that nowhere differ have an interval too: as many alike units say so much."""
-    if not pairs.measure.is_rate:
-        return student
-    if pairs.single and pairs.clusters is None:
-        only_b, only_a = flips(pairs.b, pairs.a)
-        return paired_rate_difference(only_b, only_a, len(pairs.a), pairs.level)
-    if student.interval is None and student.value == 0:
-        return paired_rate_difference(0, 0, units, pairs.level)
-    return student
-
-
-def _bootstrap(pairs: Paired) -> Interval | None:
+def _bootstrap(a: Values, b: Values, clusters: Sequence[Hashable] | None, level: float) -> Interval | None:
     """The same for A against B as for B against A, mirrored: random draws alone would make a difference."""
     totals: dict[Hashable, tuple[float, int]] = {}
-    labels = range(len(pairs.a)) if pairs.clusters is None else pairs.clusters
-    for label, x, y in zip(labels, pairs.a, pairs.b, strict=True):
+    for label, x, y in zip(range(len(a)) if clusters is None else clusters, a, b, strict=True):
         total, size = totals.get(label, (0.0, 0))
         totals[label] = (total + (y - x), size + 1)
     units, mirrored = sorted(totals.values()), sorted((-total, size) for total, size in totals.values())
     turned = mirrored > units
-    first, second = (pairs.a, pairs.b) if turned else (pairs.b, pairs.a)
-    found = paired_bootstrap(first, second, pairs.clusters, level=pairs.level).interval
+    first, second = (a, b) if turned else (b, a)
+    found = paired_bootstrap(first, second, clusters, level=level).interval
     if found is None or not (turned or units == mirrored):
         return found
     if turned:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
 from ..measures import Measure
 from ..question_groups import Groups, group_of
 from ..statistics.multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
-from ..statistics.permutation import PermutationTest, permutation_test
-from .effects import Effect, Paired, effect
+from ..statistics.resampling import PermutationTest, permutation_test
+from .effects import Effect, effect
 from .sides import CHANGED, NOT_ASKED, NOT_DUE, Seen, Side
 from .values import Correction, Pair, Question, Row, Verdict
 
-CORRECTIONS = {
-    "holm": holm,
-    "benjamini-hochberg": benjamini_hochberg,
-    "benjamini-yekutieli": benjamini_yekutieli,
-}
+CORRECTIONS = {"holm": holm, "benjamini-hochberg": benjamini_hochberg, "benjamini-yekutieli": benjamini_yekutieli}
 
 
 @frozen(kw_only=True)
@@ -60,21 +56,11 @@ def row(facing: Facing) -> tuple[Row, Effect | None]:
     """The row without what depends on the other rows."""
     a, b = facing.seen(facing.a), facing.seen(facing.b)
     compared = facing.compared()
-    values_a = [sum(one.values) / len(one.values) for one, _ in compared.values()]
-    values_b = [sum(other.values) / len(other.values) for _, other in compared.values()]
+    values_a = [one.mean or 0.0 for one, _ in compared.values()]
+    values_b = [other.mean or 0.0 for _, other in compared.values()]
     often = [max((len(pair[side].values) for pair in compared.values()), default=1) for side in (0, 1)]
-    clusters = [group_of(question, facing.groups) for question in compared]
-    grouped = len(set(clusters)) < len(clusters)
-    found = effect(
-        Paired(
-            a=values_a,
-            b=values_b,
-            clusters=clusters if grouped else None,
-            measure=facing.measure,
-            single=often == [1, 1],
-            level=facing.level,
-        )
-    )
+    clusters = _clusters(compared, facing.groups)
+    found = effect(values_a, values_b, clusters, facing.measure, single=often == [1, 1], level=facing.level)
     lost_a, lost_b, losses = _losses(a, b, facing.groups)
     worst, best = _bounds(facing.measure, a, b)
     signs = [direction(x, y) for x, y in zip(values_a, values_b, strict=True)]
@@ -107,7 +93,7 @@ def row(facing: Facing) -> tuple[Row, Effect | None]:
         best=best,
         worst_p=worst_p,
         worst_known=worst_known,
-        clusters=found.units if found and grouped else None,
+        clusters=found.units if found and clusters is not None else None,
         replicates=(often[0], often[1]),
         smallest_p=found.smallest_p if found else 1.0,
         higher_is_better=facing.measure.higher_is_better,
@@ -154,17 +140,23 @@ def _verdict(made: Row, alpha: float, decidable: bool) -> Verdict:
     return "no difference found" if decidable else "too few pairs"
 
 
+def _clusters(questions: Iterable[str], groups: Groups) -> list[Hashable] | None:
+    """The group of each question; None where every one has its own."""
+    found = [group_of(question, groups) for question in questions]
+    return found if len(set(found)) < len(found) else None
+
+
+def _asked(a: Mapping[str, Seen], b: Mapping[str, Seen]) -> list[str]:
+    """The questions that both sides were asked."""
+    return [question for question in a if a[question].lost is not None and b[question].lost is not None]
+
+
 def _losses(a: Mapping[str, Seen], b: Mapping[str, Seen], groups: Groups) -> tuple[int, int, PermutationTest]:
     """Of how many questions A, and B, loses more of its answers, and the test of that, by question: for single answers
     it is the exact test of McNemar."""
-    lost_a, lost_b, clusters = list[float](), list[float](), list[Hashable]()
-    for question in a:
-        one, other = a[question].lost, b[question].lost
-        if one is not None and other is not None:
-            lost_a.append(one)
-            lost_b.append(other)
-            clusters.append(group_of(question, groups))
-    found = permutation_test(lost_b, lost_a, clusters if len(set(clusters)) < len(clusters) else None)
+    asked = _asked(a, b)
+    lost_a, lost_b = [a[q].lost or 0.0 for q in asked], [b[q].lost or 0.0 for q in asked]
+    found = permutation_test(lost_b, lost_a, _clusters(asked, groups))
     more = [(y > x) - (x > y) for x, y in zip(lost_a, lost_b, strict=True)]
     return more.count(-1), more.count(1), found
 
@@ -178,15 +170,14 @@ def _worst_case(facing: Facing, a: Mapping[str, Seen], b: Mapping[str, Seen]) ->
     """`worst_p` and `worst_known` of a row: every answer that was lost is as good in A, and as bad in B, as it can
     be."""
     measure = facing.measure
-    asked = [q for q in a if a[q].lost is not None and b[q].lost is not None]
+    asked = _asked(a, b)
     if measure.higher_is_better is None or not any(a[q].lost or b[q].lost for q in asked):
         return None, True
     if measure.lowest is None or measure.highest is None:
         return None, False
     bad, good = (measure.lowest, measure.highest) if measure.higher_is_better else (measure.highest, measure.lowest)
     values_a, values_b = [a[q].filled(good) for q in asked], [b[q].filled(bad) for q in asked]
-    clusters = [group_of(question, facing.groups) for question in asked]
-    found = permutation_test(values_b, values_a, clusters if len(set(clusters)) < len(clusters) else None)
+    found = permutation_test(values_b, values_a, _clusters(asked, facing.groups))
     is_worse = (found.difference or 0.0) * (good - bad) < 0
     return (found.p_value if is_worse else None), True
 

@@ -16,13 +16,11 @@ from karenina_core.errors import BenchmarkError, ConfigError
 
 from ..numbers import unfinished
 from ..question_groups import grouping, groups_of
+from .ci import github, junit
 from .compare import compare, compare_models
 from .document import document
 from .gates import Gate, Limits, gates
-from .github import github
-from .junit import junit
-from .markdown import markdown
-from .table import parts
+from .tables import markdown, parts
 from .values import Comparison
 
 TEXTS: Mapping[str, Callable[[Comparison, Sequence[Gate]], str]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..measures import Measure
-from ..statistics.tied import rank_ranges, tied_groups
+from ..statistics.multiplicity import rank_ranges, tied_groups
 from .sides import Models, Side
 from .values import Row, Tie
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from karenina_runs.summaries.estimates import Estimate, Interval
 
-from .bootstrap import bootstrap_mean, paired_bootstrap
-from .clustered import cluster_rate
 from .inputs import SEED, StatisticsError
 from .means import cluster_mean, mean_interval
-from .missing import DifferenceBounds, RateBounds, difference_bounds, rate_bounds
-from .multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
+from .multiplicity import benjamini_hochberg, benjamini_yekutieli, holm, rank_ranges, tied_groups
 from .paired import McNemar, PairedTest, flips, mcnemar, paired_rate_difference, paired_test
-from .permutation import PermutationTest, permutation_test
 from .planning import (
     PairedVariance,
     detectable_difference,
@@ -24,9 +20,18 @@ from .planning import (
     paired_variance,
     sample_size,
 )
-from .proportions import clopper_pearson, jeffreys, wilson
+from .proportions import (
+    DifferenceBounds,
+    RateBounds,
+    clopper_pearson,
+    cluster_rate,
+    difference_bounds,
+    jeffreys,
+    rate_bounds,
+    wilson,
+)
 from .replicates import pass_at_k, pass_at_k_by_question, pass_hat_k, pass_hat_k_by_question
-from .tied import rank_ranges, tied_groups
+from .resampling import PermutationTest, bootstrap_mean, paired_bootstrap, permutation_test
 
 __all__ = [
     "SEED",

@@ -1,15 +1,21 @@
-"""Intervals of one rate: `successes` out of `trials` independent items.
+"""Rates: intervals of `successes` out of `trials`, of items that come in clusters, and bounds where items are missing.
 
-All give None where there are no trials. The choice follows L. D. Brown, T. T. Cai, A. DasGupta, "Interval
-estimation for a binomial proportion", Statistical Science 16 (2001) 101-133.
+Without trials there is no interval (None). The choice follows L. D. Brown, T. T. Cai, A. DasGupta, "Interval estimation
+for a binomial proportion", Statistical Science 16 (2001) 101-133. Missing items are not taken to be like the others:
+they have their worst and their best value, C. F. Manski, "Partial Identification of Probability Distributions" (2003),
+chapter 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+
+from attrs import frozen
 from karenina_runs.summaries import estimates
 from karenina_runs.summaries.estimates import Interval
 
-from .inputs import counts, fraction
+from .inputs import Numbers, StatisticsError, counts, fraction, numbers, whole
+from .means import cluster_totals
 from .quantiles import beta_quantile
 
 
@@ -48,3 +54,85 @@ def jeffreys(successes: int, trials: int, level: float = 0.95) -> Interval | Non
     low = 0.0 if k == 0 else beta_quantile(tail, k + 0.5, n - k + 0.5)
     high = 1.0 if k == n else beta_quantile(1 - tail, k + 0.5, n - k + 0.5)
     return Interval(low, high, level, "jeffreys")
+
+
+def cluster_rate(values: Numbers, clusters: Iterable[Hashable], level: float = 0.95) -> estimates.Estimate:
+    """The rate of all values, passes (1) and failures (0), with Wilson's interval for as many items as they are worth.
+
+    The formula and its sources: `karenina_runs.summaries.estimates.cluster_rate`. One cluster has no interval: `note`
+    says so.
+    """
+    array = numbers(values)
+    if not ((array == 0) | (array == 1)).all():
+        raise StatisticsError("the values are not all 0 or 1; for scores use cluster_mean")
+    totals, sizes = cluster_totals(array, clusters)
+    counts = zip(map(int, totals), map(int, sizes), strict=True)
+    return estimates.cluster_rate(estimates.Clusters.of(counts), level=fraction(level, "level"))
+
+
+@frozen
+class RateBounds:
+    """A rate over all items, of which some are missing."""
+
+    worst: float | None
+    """The rate if every missing item had failed; None without items."""
+    best: float | None
+    """The rate if every missing item had passed."""
+    coverage: float | None
+    """The share of the items that were observed."""
+    missing: int
+    interval: Interval | None
+    """From the lower limit of the worst case to the upper limit of the best case."""
+
+
+@frozen
+class DifferenceBounds:
+    """A mean difference over all items, of which some are missing on one side or on both."""
+
+    worst: float | None
+    best: float | None
+    coverage: float | None
+    """The share of the items that were observed on both sides."""
+    missing: int
+
+
+def rate_bounds(successes: int, observed: int, total: int, level: float = 0.95) -> RateBounds:
+    """Bounds of the rate of `total` items, of which `observed` have an outcome and `successes` of these passed.
+
+    worst = k/N, best = (k + N - n)/N. The interval takes Wilson's lower limit of the worst and upper limit of the best
+    case, after J. L. Horowitz, C. F. Manski, "Nonparametric analysis of randomized experiments with missing covariate
+    and outcome data", JASA 95 (2000) 77-84: it holds both bounds with about the nominal level or more.
+    """
+    k, n = counts(successes, observed)
+    fraction(level, "level")
+    items = whole(total, "total")
+    if n > items:
+        raise StatisticsError(f"{n} of {items} items were observed; total counts the missing ones too")
+    missing = items - n
+    lowest, highest = wilson(k, items, level), wilson(k + missing, items, level)
+    if lowest is None or highest is None:
+        return RateBounds(None, None, None, 0, None)
+    interval = Interval(lowest.low, highest.high, level, "wilson of the bounds")
+    return RateBounds(k / items, (k + missing) / items, n / items, missing, interval)
+
+
+def difference_bounds(
+    first: Iterable[float | None], second: Iterable[float | None], lowest: float = 0.0, highest: float = 1.0
+) -> DifferenceBounds:
+    """Bounds of the mean difference `first - second`; None is a missing value, which lies in `lowest` to `highest`."""
+    a, b = list(first), list(second)
+    if len(a) != len(b):
+        raise StatisticsError(f"first has {len(a)} items and second {len(b)}; give both for the same items")
+    known = numbers([value for value in [*a, *b] if value is not None], "values")
+    if not lowest < highest or (known.size and (known.min() < lowest or known.max() > highest)):
+        raise StatisticsError(f"values lie outside of {lowest:g} to {highest:g}; give the range that values can have")
+    if not a:
+        return DifferenceBounds(None, None, None, 0)
+    missing = sum(x is None or y is None for x, y in zip(a, b, strict=True))
+    worst = _mean(a, lowest) - _mean(b, highest)
+    best = _mean(a, highest) - _mean(b, lowest)
+    return DifferenceBounds(worst, best, (len(a) - missing) / len(a), missing)
+
+
+def _mean(values: list[float | None], instead: float) -> float:
+    return sum(instead if value is None else float(value) for value in values) / len(values)

@@ -1,4 +1,4 @@
-"""A comparison as Markdown for a pull request. Names and answers are data: they cannot become markup or mentions."""
+"""A comparison for readers: tables in the terminal, and Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -7,21 +7,44 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from attrs import astuple
-from karenina_cli.output import inline, printable
+from karenina_cli.output import Part, Table, inline, printable
 
 from .gates import Gate
-from .table import MOST
 from .values import Comparison
 from .wording import GATES, HEAD, TIED, TIES, changed, changes, headline, line, notable, notes_on, sides, tied
 
+MOST = 20
+"""Flipped questions that are shown; the JSON document has all."""
 SPECIAL = re.compile(r"[&<>|`*_\[\]~#\\@$]|://|www\.", re.IGNORECASE)
 """Everything that Markdown, HTML or the pages of code hosts could read as markup, a link, a mention or a formula."""
-
-
 ROWS = 40
 """Rows, gates and notes that are shown: hosts of code cut comments at 65,536 characters."""
 EXCERPT = 120
 """Characters of an answer."""
+OURS = ("change", "A → B")
+"""Columns that hold nothing but our own words and numbers."""
+Shown = TypeVar("Shown")
+
+
+def parts(comparison: Comparison, gates: Sequence[Gate]) -> list[Part]:
+    """What is printed in the terminal, in this order: the rows, ties, gates, flipped questions and notes."""
+    title = ", ".join(f"{label} {name}" for label, name in sides(comparison))
+    judged = [("passed" if gate.passed else "FAILED", gate.name, gate.about, gate.message) for gate in gates]
+    head, rows = changed(comparison, MOST)
+    more = len(comparison.flipped) - len(rows)
+    return [
+        Table(HEAD, [astuple(line(row)) for row in comparison.rows], title),
+        Table(TIES, tied(comparison), TIED),
+        Table(GATES, judged, "Gates"),
+        Table(
+            head,
+            [(*row[:-2], *(inline(text, 60) for text in row[-2:])) for row in rows],
+            f"Changed: {changes(comparison)}",
+        ),
+        *([f"  and {more} more; --json has all"] if more else []),
+        Table(("",), [(inline(text, 500),) for text in notes_on(comparison)], "Notes"),
+        f"{headline(comparison)} (differences: B - A; p-values adjusted: {comparison.correction})",
+    ]
 
 
 def literal(text: object, limit: int = 300) -> str:
@@ -32,7 +55,8 @@ def literal(text: object, limit: int = 300) -> str:
 
 
 def markdown(comparison: Comparison, gates: Sequence[Gate]) -> str:
-    """One section: what it came to, the rows, gates, ties, changed questions and notes."""
+    """One section: what it came to, the rows, gates, ties, changed questions and notes. Names and answers are data:
+    they cannot become markup or mentions."""
     failed, title = sum(not gate.passed for gate in gates), "Comparison"
     if gates:
         title = (
@@ -64,13 +88,6 @@ def markdown(comparison: Comparison, gates: Sequence[Gate]) -> str:
     if found := notes_on(comparison):
         blocks += ["### Notes", "\n".join(f"- {literal(text, 500)}" for text in found[:ROWS]), *_more(found)]
     return "\n\n".join(blocks) + "\n"
-
-
-OURS = ("change", "A → B")
-"""Columns that hold nothing but our own words and numbers."""
-
-
-Shown = TypeVar("Shown")
 
 
 def _first(parts: Sequence[Shown], ordered: Callable[[Sequence[Shown]], Sequence[Shown]]) -> Sequence[Shown]:

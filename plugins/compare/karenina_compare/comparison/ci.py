@@ -1,8 +1,5 @@
-"""A comparison as JUnit XML: one suite of gates, and one for each row with a test case for each question.
-
-A question that got worse is a failure, one that ended in an error in B alone an error, and one without a value on some
-other ground skipped. The gates alone decide how the command ends.
-"""
+"""A comparison for the machines that run it: JUnit XML, and annotations of GitHub Actions (workflow commands, one a
+line, that a step prints)."""
 
 from __future__ import annotations
 
@@ -10,18 +7,27 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from karenina_cli.output import printable
+from karenina_cli.output import inline, printable
 
 from .gates import Gate
 from .values import Comparison, Flip, Question, Row
-from .wording import change, models
+from .wording import change, headline, line, models, notable
 
 NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
+TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+MOST = 10
+"""GitHub shows so many annotations of a kind for a step."""
+LONGEST = 1_000
+"""Characters of a message; chosen."""
 
 
 def junit(comparison: Comparison, gates: Sequence[Gate]) -> str:
-    """The document, with its declaration."""
+    """One suite of gates, and one for each row with a test case for each question; the XML has its declaration.
+
+    A question that got worse is a failure, one that ended in an error in B alone an error, and one without a value on
+    some other ground skipped. The gates alone decide how the command ends.
+    """
     root = ElementTree.Element("testsuites", name=_text(f"{comparison.name_a} and {comparison.name_b}"))
     if gates:
         checked = []
@@ -51,9 +57,6 @@ def _suite(root: ElementTree.Element, name: str, cases: Sequence[ElementTree.Ele
     suite.extend(cases)
 
 
-TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-
-
 def _case(suite: str, name: str) -> ElementTree.Element:
     return ElementTree.Element("testcase", classname=_text(suite), name=_text(name), time="0")
 
@@ -79,3 +82,43 @@ def _side_by_side(flip: Flip) -> str:
 
 def _text(text: str) -> str:
     return NO_XML.sub("\ufffd", printable(text))
+
+
+def github(comparison: Comparison, gates: Sequence[Gate]) -> str:
+    """Failed gates are errors, questions that got worse warnings, and the rows notices.
+
+    Escapes are those of the runner: %, CR and LF in messages, and also : and , in properties.
+    """
+    lines: list[str] = []
+    failed = [gate for gate in gates if not gate.passed]
+    shown = failed if len(failed) <= MOST else failed[: MOST - 1]
+    for gate in shown:
+        lines.append(_command("error", f"{gate.name} gate failed", f"{gate.about}: {gate.message}"))
+    if len(failed) > len(shown):
+        lines.append(_command("error", "gates", f"{len(failed)} gates failed, {len(shown)} of them are shown"))
+    rates = {row.metric: row.is_rate for row in comparison.rows}
+    worse = [flip for flip in comparison.flipped if flip.change == "worse"]
+    listed = worse if len(worse) <= MOST else worse[: MOST - 1]
+    for flip in listed:
+        message = f"{change(flip, rates[flip.metric])}. {flip.of_b.why}"
+        lines.append(
+            _command("warning", f"worse: {flip.question_id}", f"{models(flip.pair)}, {flip.metric}: {message}")
+        )
+    if len(worse) > len(listed):
+        lines.append(_command("warning", "worse", f"{len(worse)} questions got worse, {len(listed)} of them are shown"))
+    for row in notable(comparison.rows)[: MOST - 1]:
+        cells = line(row)
+        message = f"{cells.verdict}: {cells.difference}, adjusted p = {cells.p}"
+        lines.append(_command("notice", f"{cells.models}: {cells.metric}", message))
+    lines.append(_command("notice", "comparison", headline(comparison)))
+    return "".join(f"{text}\n" for text in lines)
+
+
+def _command(level: str, title: str, message: str) -> str:
+    shown = inline(printable(title), 200)
+    named = _data(shown).replace(":", "%3A").replace(",", "%2C")
+    return f"::{level} title={named}::{_data(inline(printable(message), LONGEST))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,4 +1,5 @@
-"""Bootstrap intervals of a mean, over values or over whole clusters, and over differences of pairs.
+"""Bootstrap intervals of a mean, over values, whole clusters and differences of pairs, and the paired permutation test:
+if both sides were alike, each difference could as well have the other sign.
 
 The same numbers give the same interval, in whatever order they come, as long as the seed is the same (and numpy's
 generator is: its streams may differ between versions of numpy).
@@ -7,14 +8,16 @@ generator is: its streams may differ between versions of numpy).
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Literal
 
+from attrs import frozen
 from karenina_runs.summaries.estimates import NO_SPREAD, NO_VALUES, Estimate, Interval
 
 from .inputs import SEED, Numbers, StatisticsError, differences, fraction, numbers, whole
 from .means import cluster_totals, rounding
-from .quantiles import normal_quantile, normal_share
+from .quantiles import even_binomial_two_sided, normal_quantile, normal_share
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +29,11 @@ CELLS = 1_000_000
 
 BLOCK = 65_536
 """Places that 16 bits can name."""
+ENUMERATED = 20
+"""Up to so many differences that are not 0, all 2^20 signs are tried."""
+
+SLACK = 1e-12
+"""Sums that differ by less than this share of the sum of all sizes are the same sum."""
 
 
 def bootstrap_mean(
@@ -48,9 +56,12 @@ def bootstrap_mean(
     `resamples` is 9,999 by default; beyond 10,000 units it falls with their number, down to 999. The `standard_error`
     is the standard deviation of the resampled means. One unit, or units that do not differ, have no interval.
     """
+    import numpy as np
+
     fraction(level, "level")
     array = numbers(values)
-    totals, sizes = _units(array, clusters)
+    # what is drawn: (sum, number of values) of each value or cluster
+    totals, sizes = (np.sort(array), np.ones(len(array))) if clusters is None else cluster_totals(array, clusters)
     units, n = len(totals), len(array)
     repeats = default_resamples(units) if resamples is None else whole(resamples, "resamples", 100)
     if method not in ("bca", "percentile"):
@@ -182,10 +193,97 @@ def _quantiles(spread: Floats, tails: tuple[float, float], level: float, name: s
     return Interval(low, high, level, name)
 
 
-def _units(array: Floats, clusters: Iterable[Hashable] | None) -> tuple[Floats, Floats]:
-    """What is drawn: (sum, number of values) of each value or cluster."""
+@frozen
+class PermutationTest:
+    """How often random signs give a mean difference at least as far from 0 as the observed one."""
+
+    difference: float | None
+    """The mean difference; None without questions."""
+    p_value: float
+    exact: bool
+    """Whether all signs were counted; otherwise `resamples` were drawn."""
+    resamples: int | None
+    bounded: bool = False
+    """Whether no drawn sum was as far from 0, and the p-value is Hoeffding's bound: at least the exact one."""
+
+
+def permutation_test(
+    first: Numbers,
+    second: Numbers,
+    clusters: Iterable[Hashable] | None = None,
+    *,
+    resamples: int | None = None,
+    seed: int = SEED,
+) -> PermutationTest:
+    """Fisher's sign-flip test of the mean difference `first - second` by question, two-sided.
+
+    With `clusters`, the questions of a cluster flip together. Exact with up to 20 differences that are not 0, and for
+    any number of them if they are all of the same size (then it is the exact McNemar test). Otherwise signs are drawn,
+    and p = (1 + hits)/(1 + resamples), which is never 0. Without any hit, p is at most Hoeffding's bound of the exact
+    one, 2 exp(-(sum d)²/(2 sum d²)): however many comparisons there are, a difference that is large enough is found.
+    As the bound only counts where p would be 1/(1 + resamples), the test keeps its level.
+
+    R. A. Fisher, "The Design of Experiments" (1935), section 21; B. Phipson, G. K. Smyth, "Permutation p-values should
+    never be zero", Statistical Applications in Genetics and Molecular Biology 9 (2010), article 39; W. Hoeffding,
+    "Probability inequalities for sums of bounded random variables", JASA 58 (1963) 13-30. `resamples` is as in
+    `bootstrap_mean`. Questions (or clusters) are taken as independent, and differences as symmetric about 0 if both
+    sides are alike.
+    """
     import numpy as np
 
-    if clusters is not None:
-        return cluster_totals(array, clusters)
-    return np.sort(array), np.ones(len(array))
+    gaps = differences(first, second)
+    units = np.sort(gaps) if clusters is None else cluster_totals(gaps, clusters)[0]
+    given = None if resamples is None else whole(resamples, "resamples", 100)
+    mean = float(np.sort(gaps).mean()) if len(gaps) else None
+    sizes = np.sort(np.abs(units[units != 0]))
+    observed = abs(float(units.sum())) - SLACK * float(sizes.sum())
+    if len(sizes) == 0 or observed <= 0:
+        return PermutationTest(mean, 1.0, True, None)
+    if sizes[-1] - sizes[0] <= SLACK * sizes[-1]:
+        return PermutationTest(mean, even_binomial_two_sided(int((units > 0).sum()), len(sizes)), True, None)
+    if len(sizes) <= ENUMERATED:
+        return PermutationTest(mean, float((_every_sum(sizes) >= observed).mean()), True, None)
+    repeats = default_resamples(len(sizes)) if given is None else given
+    hits = _hits(sizes, observed, repeats, np.random.default_rng(seed))
+    drawn, bound = (1 + hits) / (1 + repeats), _hoeffding(sizes, observed)
+    if hits == 0 and bound < drawn:
+        return PermutationTest(mean, bound, False, repeats, bounded=True)
+    return PermutationTest(mean, drawn, False, repeats)
+
+
+def _hoeffding(sizes: Floats, observed: float) -> float:
+    """At least the share of all signs whose sum is as far from 0 as the observed one; never 0."""
+    import numpy as np
+
+    largest = float(sizes[-1])
+    share = observed / largest
+    return max(sys.float_info.min, 2 * math.exp(-share * share / (2 * float(np.square(sizes / largest).sum()))))
+
+
+def _every_sum(sizes: Floats) -> Floats:
+    """The absolute sums under all signs of all but the last, whose sign only mirrors them."""
+    import numpy as np
+
+    sums = sizes[-1:]
+    for size in sizes[:-1]:
+        sums = np.concatenate([sums + size, sums - size])
+    return np.abs(sums)
+
+
+def _hits(sizes: Floats, observed: float, resamples: int, rng: np.random.Generator) -> int:
+    """How many of the drawn sums are as far from 0 as the observed one; sizes that repeat are drawn together."""
+    import numpy as np
+
+    kinds, often = np.unique(sizes, return_counts=True)
+    repeated = len(kinds) * 8 <= len(sizes)
+    batch, hits = max(1, CELLS // len(kinds if repeated else sizes)), 0
+    width = (len(sizes) + 7) // 8  # bytes for as many fair coin flips
+    for done in range(0, resamples, batch):
+        rows = min(batch, resamples - done)
+        if repeated:
+            plus = (rng.binomial(often, 0.5, size=(rows, len(kinds))) * kinds).sum(axis=1)
+        else:
+            drawn = np.frombuffer(rng.bytes(rows * width), np.uint8).reshape(rows, width)
+            plus = (np.unpackbits(drawn, axis=1, count=len(sizes)) * sizes).sum(axis=1)
+        hits += int((np.abs(2 * plus - sizes.sum()) >= observed).sum())
+    return hits
