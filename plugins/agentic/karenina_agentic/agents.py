@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 from karenina_calls.tools.agent_loop import TRUNCATED
+from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.traces import render_trace
 
+from karenina_core import VerificationContext
 from karenina_core.errors import AgentExecutionError, AgentResponseError, ErrorKind
 from karenina_core.ports.model_client import ModelClient
 from karenina_core.ports.values import Limit, Tool
 from karenina_core.values.message import Message, ToolResultBlock, ToolUseBlock
 
-from .folders import TRACES, Copies, own_folder
+from .folders import TRACES, Copies, copies_of, kept_at, own_folder, written_trace
 from .prompts import investigation_text
 
 EMPTY_ANSWER = "the answer is empty"
@@ -50,6 +53,28 @@ class Material:
     """The name of that file in the agents' folders; its own where there is none."""
     copies: Copies | None = None
     """Makes a copy of the workspace for one investigation; without it, a temporary folder does."""
+
+
+@contextmanager
+def material_of(
+    context: VerificationContext, *, as_file: bool, keep: str = ""
+) -> Iterator[tuple[Material, str | None]]:
+    """What there is to investigate about the item, and where its trace is after the run (see `kept_at`).
+
+    Where the trace is wanted as a file it is one meanwhile; it is kept where `keep` names the setting that asks for it.
+    """
+    response, workspace = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE), context.workspace
+    material = Material(
+        question=context.question_text, response=response, workspace=workspace, copies=copies_of(context)
+    )
+    if not (as_file and response):
+        yield material, None
+        return
+    with written_trace(response, context.question_id, workspace, keep=bool(keep)) as written:
+        if written.problem:
+            context.warn(f"{written.problem}; it is in the prompt instead")
+        kept = kept_at(context, written, response, keep) if keep else None
+        yield evolve(material, trace_file=written.path, trace_as=written.name), kept
 
 
 @frozen(kw_only=True)
@@ -125,11 +150,7 @@ async def investigated(model: ModelClient, assignment: Assignment, material: Mat
     elif has_to_look and not _has_read(result.trace_messages, absence_counts=file is None, has_files=has_files):
         unexamined = "the agent was to look into files, and no tool has shown it any of their contents"
     return Investigation(
-        trace=trace,
-        report=result.final_response,
-        turns=result.turns,
-        limit=result.limit,
-        unexamined=unexamined,
+        trace=trace, report=result.final_response, turns=result.turns, limit=result.limit, unexamined=unexamined
     )
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from typing import Any, Literal
 
-from attrs import evolve, frozen
+from attrs import frozen
 from karenina_calls.models.model_ports import why_no_investigator
 from karenina_calls.ports.structured import json_objects
 from karenina_judging.asking import check_reply, closed_object, unable_judges
@@ -24,8 +23,7 @@ from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, V
 from karenina_core.errors import RETRYABLE, AgentResponseError, FillError, KareninaError, ParseError, PortError, Problem
 from karenina_core.pipeline.stage import in_mode
 
-from .agents import WITH_TRACE, Assignment, Investigation, Material, cut_short, investigated, with_own
-from .folders import WrittenTrace, copies_of, kept_at, written_trace
+from .agents import WITH_TRACE, Assignment, Investigation, cut_short, investigated, material_of, with_own
 from .prompts import FILLING, filling_text, verification_system
 
 MALFORMED = "parse_decision_malformed"
@@ -222,8 +220,7 @@ class AgenticParseTemplate(Stage):
                 yield Problem(f"parsing_models[{number}]", remedy)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        allowed = super().should_run(context)
-        return fillable(context) if allowed else allowed
+        return super().should_run(context) and fillable(context)
 
     async def execute(self, context: VerificationContext) -> None:
         handle = context.get_artifact(ArtifactKeys.ANSWER)
@@ -300,7 +297,7 @@ async def _by_agent(context: VerificationContext, handle: TemplateHandle, note: 
 async def _looked(context: VerificationContext, handle: TemplateHandle, note: str) -> Investigation:
     """Let the agent look at what `agentic_judge_context` allows. Raises PortError, OSError and WorkspaceError."""
     config, response = context.config, context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-    mode = config.agentic_judge_context
+    mode, as_file = config.agentic_judge_context, config.agentic_parsing_materialize_trace
     if mode == "workspace_only" and context.workspace is None:
         raise AgentResponseError("there is no workspace to look at; set agentic_judge_context to show the trace")
     if mode == "trace_only" and not response.strip():
@@ -308,30 +305,17 @@ async def _looked(context: VerificationContext, handle: TemplateHandle, note: st
     if mode in WITH_TRACE:
         context.set_result_field("used_full_trace", True)
         context.set_result_field("evaluation_input", response)
-    material = Material(
-        question=context.question_text,
-        response=response,
-        workspace=context.workspace,
-        copies=copies_of(context),
-    )
     assignment = Assignment(
         task=PromptTask.AGENTIC_PARSING_INVESTIGATION,
         system=verification_system(handle.schema()),
         modes=(mode,),
-        trace_as_file=config.agentic_parsing_materialize_trace,
+        trace_as_file=as_file,
         max_turns=config.agentic_parsing_max_turns,
         timeout=config.agentic_parsing_timeout,
         note=note,
     )
-    as_file = assignment.trace_as_file and bool(response)
-    keep = config.agentic_parsing_persist_trace
-    writing = written_trace(response, context.question_id, context.workspace, keep=keep)
-    with writing if as_file else nullcontext(WrittenTrace()) as written:
-        if written.problem:
-            context.warn(f"{written.problem}; it is in the prompt instead")
-        if keep:
-            kept_at(context, written, response, "agentic_parsing_persist_trace")
-        material = evolve(material, trace_file=written.path, trace_as=written.name)
+    keep = "agentic_parsing_persist_trace" if config.agentic_parsing_persist_trace else ""
+    with material_of(context, as_file=as_file, keep=keep) as (material, _):
         return await investigated(context.parsing, assignment, material)
 
 

@@ -19,9 +19,8 @@ from karenina_core.errors import ErrorKind, Problem
 from karenina_core.pipeline.stage import with_traits
 from karenina_core.values.rubric import Rubric
 
-from .agents import EMPTY_ANSWER, WITH_TRACE, Material
+from .agents import EMPTY_ANSWER, WITH_TRACE, material_of
 from .evaluator import Finding, exported
-from .folders import copies_of, kept_at, written_trace
 from .strategies import Case, individual, investigators, misnamed, notes, shared, unable_investigators
 
 STRATEGIES = {"individual": individual, "shared": shared}
@@ -64,8 +63,7 @@ class AgenticRubricEvaluation(Stage):
         yield from unable_investigators(app, config, rubrics)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        allowed = super().should_run(context)
-        if not allowed:
+        if not (allowed := super().should_run(context)):
             return allowed
         if not own_traits(context):
             return Skip("the rubric has no agentic traits")
@@ -87,26 +85,15 @@ def own_traits(context: VerificationContext) -> list[AgenticRubricTrait]:
 
 async def _evaluated(context: VerificationContext, traits: Sequence[AgenticRubricTrait]) -> dict[str, Finding]:
     """Every trait by the configured strategy. Where a trait asks for it, the trace is a file meanwhile."""
-    config, response = context.config, context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    config = context.config
     places = asyncio.Semaphore(config.rubric_concurrency if config.agentic_rubric_parallel else 1)
-    wanted = [trait for trait in traits if trait.materialize_trace and trait.context_mode in WITH_TRACE and response]
+    seeing = [trait for trait in traits if trait.context_mode in WITH_TRACE]
+    as_file = any(trait.materialize_trace for trait in seeing)
     strategy, able = STRATEGIES[config.agentic_rubric_strategy], await investigators(context, traits)
-    material = Material(
-        question=context.question_text,
-        response=response,
-        workspace=context.workspace,
-        copies=copies_of(context),
-    )
-    if not wanted:
-        return await strategy(Case(context, material, able, places), traits)
-    keep = any(trait.persist_trace for trait in traits)
-    with written_trace(response, context.question_id, context.workspace, keep=keep) as written:
-        if written.problem:
-            context.warn(f"{written.problem}; it is in the prompts instead")
-        kept = kept_at(context, written, response, "persist_trace") if keep else None
-        material = evolve(material, trace_file=written.path, trace_as=written.name)
+    keep = "persist_trace" if any(trait.persist_trace for trait in traits) else ""
+    with material_of(context, as_file=as_file, keep=keep) as (material, kept):
         findings = await strategy(Case(context, material, able, places), traits)
-    for trait in wanted:
+    for trait in seeing:
         if kept is not None and trait.persist_trace:  # its details say where the trace stays
             score = findings[trait.name].score
             details = {**score.details, "trace_file": kept}
@@ -115,10 +102,7 @@ async def _evaluated(context: VerificationContext, traits: Sequence[AgenticRubri
 
 
 def _keep(
-    context: VerificationContext,
-    traits: Sequence[AgenticRubricTrait],
-    findings: Mapping[str, Finding],
-    presence: Known,
+    context: VerificationContext, traits: Sequence[AgenticRubricTrait], findings: Mapping[str, Finding], presence: Known
 ) -> None:
     wanted = [t for t in traits if t.name not in presence.decided or presence.decided[t.name].state != "skipped"]
     scores: dict[str, Any] = {}

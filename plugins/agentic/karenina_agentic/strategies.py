@@ -19,8 +19,6 @@ from karenina_core.pipeline.engine import stops_item
 from .agents import EMPTY_ANSWER, WITH_TRACE, WITH_WORKSPACE, Material
 from .evaluator import AgenticTraitEvaluator, Finding, failed
 
-__all__ = ["Case", "individual", "investigators", "misnamed", "notes", "shared", "unable_investigators"]
-
 CANNOT = "the parsing model cannot work with tools"
 T = TypeVar("T")
 Findings = dict[str, Finding]
