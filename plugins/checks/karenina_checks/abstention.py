@@ -17,7 +17,7 @@ from karenina_vocabulary.traces import EvaluationInput, final_message, model_tex
 from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
 from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, Problem, one_line, shortened
 
-from .judge import Finding, examined, keep, occurs, stated
+from .judge import examined, keep, occurs, stated
 
 TASK = PromptTask.ABSTENTION_DETECTION
 NO_ABSTENTION = """\
@@ -122,8 +122,7 @@ class AbstentionCheck(Stage):
         return unable_judges(app, config.parsing_models, TASK, "leave the check out (--without abstention)")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        allowed = super().should_run(context)
-        if not allowed:
+        if not (allowed := super().should_run(context)):
             return allowed
         if context.get_artifact(ArtifactKeys.RECURSION_LIMIT_REACHED, False):
             return Skip("the answering agent reached its limit")
@@ -135,7 +134,7 @@ class AbstentionCheck(Stage):
         given = examined(context)
         if given.error is not None:
             context.warn(f"the abstention check was not performed: {given.error}")
-            keep(self, context, Finding(performed=False, detected=None))
+            keep(self, context, performed=False, detected=None)
             return
         user = presented(context.question_text, given)
         if given.used_full_trace:
@@ -148,7 +147,7 @@ class AbstentionCheck(Stage):
         except PortError as error:
             if not isinstance(error, ParseError) or reader.unfounded is None:
                 context.warn(f"the abstention check was not performed: {one_line(error)}")
-                keep(self, context, Finding(performed=False, detected=False))
+                keep(self, context, performed=False, detected=False)
                 return
             reply = await self._unquoted(context, user, reader.unfounded)
             doubt = UNQUOTED_ABSTENTION
@@ -156,11 +155,7 @@ class AbstentionCheck(Stage):
             doubt = CONTRADICTORY_ABSTENTION if reader.answer_in(reply) else ""
         detected = _decided(context, reply, doubt, reader)
         reasoning = reply["reasoning"]
-        keep(
-            self,
-            context,
-            Finding(performed=True, detected=detected, override_applied=bool(detected), reasoning=reasoning),
-        )
+        keep(self, context, performed=True, detected=detected, override_applied=bool(detected), reasoning=reasoning)
         if detected:
             reason = f"the answer declines: {' '.join(reply['disclaimer'].split())!r}"
             context.record(verdict=False, reason=reason, outcome="abstained")

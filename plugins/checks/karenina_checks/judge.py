@@ -7,7 +7,6 @@ import unicodedata
 from html import unescape
 from typing import Any
 
-from attrs import frozen
 from karenina_judging.asking import ask_judge
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_template.language.grounding import standing
@@ -41,16 +40,6 @@ LEAST = 4
 """What a quotation must weigh: a word of a script with spaces weighs 2, a character of one without spaces 1."""
 
 
-@frozen(kw_only=True)
-class Finding:
-    """What a check leaves behind, in the order of the four artifacts that it produces."""
-
-    performed: bool
-    detected: bool | None
-    override_applied: bool = False
-    reasoning: str | None = None
-
-
 def examined(context: VerificationContext) -> EvaluationInput:
     """The text that the judge of the template reads too: the final message, or the whole trace on request."""
     rows = context.get_result_field("trace_messages", [])
@@ -58,10 +47,17 @@ def examined(context: VerificationContext) -> EvaluationInput:
     return evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_template)
 
 
-def keep(stage: Stage, context: VerificationContext, finding: Finding) -> None:
-    """Write a finding into the stage's artifacts and the result fields of the same names."""
-    values = (finding.performed, finding.detected, finding.override_applied, finding.reasoning)
-    for key, value in zip(stage.produces, values, strict=True):
+def keep(
+    stage: Stage,
+    context: VerificationContext,
+    *,
+    performed: bool,
+    detected: bool | None,
+    override_applied: bool = False,
+    reasoning: str | None = None,
+) -> None:
+    """Write what a check has found into its four artifacts, in their order, and the result fields of the same names."""
+    for key, value in zip(stage.produces, (performed, detected, override_applied, reasoning), strict=True):
         context.set_artifact_and_result(key, value)
 
 
@@ -100,14 +96,12 @@ def occurs(quotation: str, text: str, least: int = LEAST) -> bool:
     """
     if not WORD.search(quotation):
         return bool(quotation.strip()) and quotation.strip() == text.strip()
-    return any(_in_a_row(_words(form(quotation)), _words(form(text)), least) for form in (str, _unmarked))
-
-
-def _in_a_row(wanted: list[str], words: list[str], least: int) -> bool:
-    weight = sum(2 if SPACED.match(word) else 1 for word in wanted)
-    if weight < least:
-        return bool(wanted) and wanted == words
-    return f" {' '.join(wanted)} " in f" {' '.join(words)} "
+    for form in (str, _unmarked):
+        wanted, words = _words(form(quotation)), _words(form(text))
+        weight = sum(2 if SPACED.match(word) else 1 for word in wanted)
+        if (wanted and wanted == words) or (weight >= least and f" {' '.join(wanted)} " in f" {' '.join(words)} "):
+            return True
+    return False
 
 
 def _words(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, frozen
 from karenina_judging.asking import ask_judge, check_reply, closed_object, presented, unable_judges
+from karenina_judging.parse_support import fillable
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.tasks import PromptTask
@@ -16,7 +17,7 @@ from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, V
 from karenina_core.errors import ContradictionError, KareninaError, PortError, Problem, one_line
 from karenina_core.pipeline.stage import in_mode
 
-from .judge import Finding, examined, keep
+from .judge import examined, keep
 
 SYSTEM = f"""\
 You decide whether a response says enough to fill a record in. Whether what it says is correct is not your concern.
@@ -80,23 +81,10 @@ class SufficiencyCheck(Stage):
         return unable_judges(app, config.parsing_models, task, "leave the check out (--without sufficiency)")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        allowed = super().should_run(context)
-        if not allowed:
-            return allowed
-        if context.get_artifact(ArtifactKeys.RECURSION_LIMIT_REACHED, False):
-            return Skip("the answering agent reached its limit")
-        if context.get_artifact(ArtifactKeys.TRACE_VALIDATION_FAILED, False):
-            return Skip("the trace is not valid")
-        if context.get_artifact(ArtifactKeys.ABSTENTION_DETECTED, None):
-            return Skip("the model abstained")
-        if context.verdict.verdict is False and context.verdict.decided_by is not None:
-            return Skip(f"{context.verdict.decided_by.stage} has decided already")
-        missing = [key for key in self.requires if not context.has_artifact(key)]
-        if missing:
-            return Skip(f"there is no {missing[0]}")
-        if not context.get_artifact(ArtifactKeys.ANSWER).fields():
+        allowed = super().should_run(context) and fillable(context)
+        if allowed and not context.get_artifact(ArtifactKeys.ANSWER).fields():
             return Skip("the template asks a judge for nothing")
-        return True
+        return allowed
 
     async def execute(self, context: VerificationContext) -> None:
         given = examined(context)
@@ -104,7 +92,7 @@ class SufficiencyCheck(Stage):
         problem = given.error or unusable
         if problem is not None:
             context.warn(f"the sufficiency check was not performed: {problem}")
-            keep(self, context, Finding(performed=False, detected=None))
+            keep(self, context, performed=False, detected=None)
             return
         findings = closed_object(
             {
@@ -127,21 +115,17 @@ class SufficiencyCheck(Stage):
             context.warn(
                 f"the sufficiency check was not performed, the answer is treated as sufficient: {one_line(error)}"
             )
-            keep(self, context, Finding(performed=False, detected=True))
+            keep(self, context, performed=False, detected=True)
             return
         judged: _Judged = asked.parsed
         if judged.contradiction:
             warning = "the judge of sufficiency contradicts itself, also when it is shown that; nothing is decided"
             context.warn(f"{warning}: {judged.contradiction}")
             context.extend_result_field("caveats", [CONTRADICTORY_SUFFICIENCY])
-            keep(self, context, Finding(performed=True, detected=None, reasoning=judged.reasoning))
+            keep(self, context, performed=True, detected=None, reasoning=judged.reasoning)
             return
-        sufficient = not judged.missing
-        keep(
-            self,
-            context,
-            Finding(performed=True, detected=sufficient, override_applied=not sufficient, reasoning=judged.reasoning),
-        )
+        sufficient, why = not judged.missing, judged.reasoning
+        keep(self, context, performed=True, detected=sufficient, override_applied=not sufficient, reasoning=why)
         if not sufficient:
             reason = f"the answer says nothing about: {', '.join(judged.missing)}"
             context.record(verdict=False, reason=reason, outcome="insufficient")

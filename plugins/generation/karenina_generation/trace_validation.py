@@ -19,11 +19,7 @@ class TraceValidationAutoFail(Stage):
     category = Category.GUARD
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
     reads = (ArtifactKeys.ANSWERING_MCP_SERVERS,)
-    produces = (
-        ArtifactKeys.TRACE_VALIDATION_FAILED,
-        ArtifactKeys.TRACE_VALIDATION_ERROR,
-        ArtifactKeys.MCP_ENABLED,
-    )
+    produces = (ArtifactKeys.TRACE_VALIDATION_FAILED, ArtifactKeys.TRACE_VALIDATION_ERROR, ArtifactKeys.MCP_ENABLED)
     result_fields = (*produces, "trace_extraction_error")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:

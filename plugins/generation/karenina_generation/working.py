@@ -133,13 +133,17 @@ async def worked(context: VerificationContext, messages: Sequence[Message]) -> C
         _refuse_cut_off(result, model.config)
     except PortError as error:
         if isinstance(done := error.evidence.get("agent_result"), AgentResult) and _has_text(done):
-            _keep_part(context, messages, done)
+            trace = _trace(done)  # it is no answer: nothing of it is judged
+            context.set_result_field("trace_messages", trace_dicts(trace))
+            context.set_result_field("agent_metrics", agent_metrics(trace, done.limit))
+            context.set_result_field("conversation_context", [message.to_dict() for message in messages])
+            context.set_result_field("usage_unavailable", done.usage_unavailable)
         raise
     trace = _trace(result)
     metrics = agent_metrics(trace, result.limit)
     ended = f", ended by its limit of {result.limit}" if result.limit else ""
-    done = plural(metrics["tool_calls"], "call")
-    context.note(f"worked with {plural(len(tools), 'tool')}: {done} in {plural(result.turns, 'turn')}{ended}")
+    calls = plural(metrics["tool_calls"], "call")
+    context.note(f"worked with {plural(len(tools), 'tool')}: {calls} in {plural(result.turns, 'turn')}{ended}")
     return CachedAnswer(
         raw_llm_response=trace_text(trace),
         trace_messages=tuple(trace_dicts(trace)),
@@ -215,12 +219,3 @@ def _refuse_cut_off(result: AgentResult, model: ModelConfig) -> None:
     error: PortError = AgentTimeoutError(reason, kind=kind) if kind == "timeout" else PortError(reason, kind=kind)
     error.evidence = {"agent_result": result}
     raise error
-
-
-def _keep_part(context: VerificationContext, messages: Sequence[Message], done: AgentResult) -> None:
-    """Keep what an agent did before it failed. It is no answer: nothing of it is judged."""
-    trace = _trace(done)
-    context.set_result_field("trace_messages", trace_dicts(trace))
-    context.set_result_field("agent_metrics", agent_metrics(trace, done.limit))
-    context.set_result_field("conversation_context", [message.to_dict() for message in messages])
-    context.set_result_field("usage_unavailable", done.usage_unavailable)
