@@ -13,7 +13,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 from karenina_runs.summaries.rates import DECIDED, credit, is_due
 from karenina_runs.summaries.summary import has_no_scores
-from karenina_vocabulary.rubric_part import FAILED, TraitOutcome, read_traits
+from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
 from karenina_vocabulary.trait_scale import scale_classes
 
 from karenina_core.errors import ConfigError, did_you_mean
@@ -72,8 +72,6 @@ class Item:
         return cls(result, read_traits(result.rubric))
 
 
-PASSED = Reading(1.0)
-NOT_PASSED = Reading(0.0)
 PASS_RATE = Measure(name="pass_rate", is_rate=True, lowest=0, highest=1)
 ANSWERED = Measure(name="answered_accuracy", is_rate=True, lowest=0, highest=1)
 PARTIAL_CREDIT = Measure(name="partial_credit", is_rate=False, lowest=0, highest=1)
@@ -184,7 +182,7 @@ def _verdict(result: VerificationResult, measure: Measure) -> Reading | None:
     if measure is PARTIAL_CREDIT and (earned := credit(result)) is not None:
         return Reading(earned)
     if outcome in (("passed", "failed") if measure is ANSWERED else DECIDED):
-        return PASSED if outcome == "passed" else NOT_PASSED
+        return Reading(float(outcome == "passed"))
     return Reading(None, str(result.outcome))
 
 
@@ -237,7 +235,7 @@ def _score(trait: TraitOutcome, measure: Measure) -> Reading | None:
     """None where the trait was not due."""
     if trait.state == "skipped":
         return None
-    if trait.state in FAILED or trait.state != "ok":
+    if trait.state != "ok":
         return Reading(None, f"trait {trait.state}")
     part = measure.name.removeprefix(f"{TRAIT}{trait.name}")
     value = trait.value

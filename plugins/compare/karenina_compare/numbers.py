@@ -26,19 +26,6 @@ from .question_groups import Cluster, Groups, group_notes, group_of, groups_of
 from .statistics.means import cluster_mean, mean_interval
 from .statistics.replicates import pass_at_k, pass_hat_k
 
-__all__ = [
-    "Bounds",
-    "Headline",
-    "Number",
-    "Numbers",
-    "Repeated",
-    "doubles",
-    "estimate",
-    "headline_numbers",
-    "headline_of",
-    "unfinished",
-]
-
 Planned: TypeAlias = Mapping[str, int]
 """How often every pair of models was to answer each question, by its id."""
 

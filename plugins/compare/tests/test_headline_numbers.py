@@ -12,8 +12,9 @@ from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_compare.comparison import compare
+from karenina_compare.headline import Number
 from karenina_compare.measures import Item, Measures
-from karenina_compare.numbers import MIXED, TWICE, Number, headline_numbers, planned_items, unfinished
+from karenina_compare.numbers import MIXED, TWICE, headline_numbers, planned_items, unfinished
 from karenina_compare.question_groups import by_keyword, grouping, groups_of
 from karenina_compare.statistics import cluster_mean, mean_interval, pass_at_k, pass_hat_k, rate_bounds, wilson
 from karenina_runs.results.records import record

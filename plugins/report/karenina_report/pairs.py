@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from attrs import frozen
-from karenina_compare.numbers import Headline, Number, Numbers
+from karenina_compare.headline import Headline, Number, Numbers
 from karenina_results.columns.shared import failure_of
 from karenina_runs.summaries.summary import summarize
 from karenina_runs.summaries.usage import usage_by_task

@@ -10,10 +10,9 @@ from karenina_core.values.result import VerificationResult
 from ..measures import Item, Measure, Measures
 from ..numbers import Planned, doubles, headline_of, planned_of
 from ..question_groups import Cluster, Groups, group_notes, groups_of
-from .flipped import flipped
+from .details import flipped, ties
 from .rows import Facing, judged, row
 from .sides import Models, Side, matched, paired, sides_of
-from .ties import ties
 from .values import Comparison, Correction, Flip, Pair
 
 Results = Iterable[VerificationResult]

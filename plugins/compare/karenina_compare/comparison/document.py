@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from attrs import asdict
+from karenina_runs.summaries.estimates import Interval
 
 from .gates import Gate
 from .values import Answers, Comparison, Row
@@ -50,24 +51,19 @@ def _row(row: Row) -> dict[str, Any]:
     return {
         **asdict(row.pair),
         **{name: getattr(row, name) for name in OF_ROW},
-        "low": row.interval.low if row.interval else None,
-        "high": row.interval.high if row.interval else None,
+        **_limits(row.interval),
         "interval_method": row.interval.method if row.interval else None,
         "test": row.test or None,
         "missing_a": dict(row.missing_a),
         "missing_b": dict(row.missing_b),
         "replicates_a": row.replicates[0],
         "replicates_b": row.replicates[1],
-        "tests": [
-            {
-                "name": test.name,
-                "p_value": test.p_value,
-                "low": test.interval.low if test.interval else None,
-                "high": test.interval.high if test.interval else None,
-            }
-            for test in row.tests
-        ],
+        "tests": [{"name": test.name, "p_value": test.p_value, **_limits(test.interval)} for test in row.tests],
     }
+
+
+def _limits(interval: Interval | None) -> dict[str, float | None]:
+    return {"low": interval.low, "high": interval.high} if interval else {"low": None, "high": None}
 
 
 def _answers(side: str, answers: Answers) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from karenina_cli.summary import percent
 
 from karenina_core.errors import plural
 
-from ..numbers import Numbers
+from ..headline import Numbers
 from .values import Comparison, Row
 from .wording import counts, models, signed
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,11 @@ from ..question_groups import grouping, groups_of
 from .ci import github, junit
 from .compare import compare, compare_models
 from .document import document
-from .gates import Gate, Limits, gates
+from .gates import Limits, gates
 from .tables import markdown, parts
 from .values import Comparison
 
-TEXTS: Mapping[str, Callable[[Comparison, Sequence[Gate]], str]] = {
-    "markdown": markdown,
-    "junit": junit,
-    "github": github,
-}
+TEXTS = {"markdown": markdown, "junit": junit, "github": github}
 
 
 @frozen(kw_only=True)
@@ -78,13 +74,7 @@ def _compared(a: Path, b: Path | None, options: Mapping[str, Any]) -> Comparison
         cluster = grouping(name)
         if not groups_of([*first, *(second or ())], cluster):
             raise ConfigError(f"--cluster-by {name}: no question of these runs has a group; name other groups")
-    shared: dict[str, Any] = {
-        "metrics": options["metrics"],
-        "models": options["models"],
-        "correction": options["correction"],
-        "alpha": options["alpha"],
-        "cluster": cluster,
-    }
+    shared = {name: options[name] for name in ("metrics", "models", "correction", "alpha")} | {"cluster": cluster}
     if b is None or second is None:
         made = compare_models(first, name=str(a), **shared)
         return evolve(made, notes=(*made.notes, *unfinished(a, len(first))), unasked_b=_unasked(first))
@@ -95,7 +85,6 @@ def _compared(a: Path, b: Path | None, options: Mapping[str, Any]) -> Comparison
 
 
 def _unasked(results: VerificationResultSet) -> int:
-    """Items that a run planned of pairs of models that have no result."""
     return sum(found.rates.absent for found in results.tally.pairs.values() if not found.rates.items)
 
 

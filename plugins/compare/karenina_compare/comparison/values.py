@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from attrs import field, frozen
 from karenina_runs.summaries.estimates import Interval
 
-from ..numbers import Headline
+from ..headline import Headline
 
 Verdict: TypeAlias = Literal["worse", "better", "different", "no difference found", "too few pairs", "not compared"]
 """What a row comes to. `different`: significant, and which direction is better is unknown. `too few pairs`: no result

@@ -6,16 +6,11 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from karenina_core.errors import KareninaError
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
-    Integers: TypeAlias = NDArray[np.int64]
+from .arrays import Floats, Integers, np
 
 Numbers: TypeAlias = Iterable[float]
 """Numbers or booleans in one dimension: a list, a tuple, a numpy array, a column of a table."""
@@ -37,8 +32,6 @@ class StatisticsError(KareninaError, ValueError):
 
 def numbers(values: Numbers, name: str = "values") -> Floats:
     """The values as a fresh array; booleans are 0 and 1."""
-    import numpy as np
-
     items: Any = values if isinstance(values, Sequence) or hasattr(values, "__array__") else list(values)
     if isinstance(items, np.ma.MaskedArray) and np.ma.is_masked(items):
         raise StatisticsError(f"{name}: some are masked; leave out what was not measured")
@@ -63,8 +56,6 @@ def numbers(values: Numbers, name: str = "values") -> Floats:
 
 def _converted(items: Iterable[Any], name: str) -> Floats:
     """Numbers in other boxes than numpy's, such as fractions or whole numbers of any size."""
-    import numpy as np
-
     for i, item in enumerate(items):
         if not isinstance(item, Real | np.bool_):
             raise StatisticsError(f"{name}[{i}] is {item!r}, which is no number; leave out what was not measured")
@@ -87,8 +78,6 @@ def differences(first: Numbers, second: Numbers) -> Floats:
 
     What is left of equal numbers after rounding is 0: 0.1 + 0.2 and 0.3 are no difference that a test may find.
     """
-    import numpy as np
-
     a, b = pairs(first, second)
     result = a - b
     result[np.abs(result) <= ROUNDING * np.maximum(np.abs(a), np.abs(b))] = 0.0
@@ -97,8 +86,6 @@ def differences(first: Numbers, second: Numbers) -> Floats:
 
 def cluster_codes(labels: Iterable[Hashable], n: int) -> Integers:
     """For each value the number of its cluster, counted from 0 in the order of appearance."""
-    import numpy as np
-
     known: dict[Hashable, int] = {}
     codes = [known.setdefault(label, len(known)) for label in labels]
     if len(codes) != n:
@@ -118,8 +105,6 @@ def whole(value: Any, name: str, least: int = 0) -> int:
 
 def wholes(values: Numbers, name: str) -> Floats:
     """Whole numbers from 0 on, as floats."""
-    import numpy as np
-
     array = numbers(values, name)
     wrong = np.flatnonzero((array < 0) | (array != np.floor(array)))
     if wrong.size:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
 
 from karenina_runs.summaries.estimates import NO_SPREAD, NO_VALUES, Estimate, Interval, t_quantile
 
+from .arrays import Floats, np
 from .inputs import ROUNDING, Numbers, cluster_codes, fraction, numbers
-
-if TYPE_CHECKING:
-    from .inputs import Floats
 
 
 def mean_interval(values: Numbers, level: float = 0.95) -> Estimate:
@@ -24,8 +21,6 @@ def mean_interval(values: Numbers, level: float = 0.95) -> Estimate:
     "Student", "The probable error of a mean", Biometrika 6 (1908) 1-25. One value has no error, and equal values no
     interval: `note` says so.
     """
-    import numpy as np
-
     fraction(level, "level")
     array = np.sort(numbers(values))
     n = len(array)
@@ -51,8 +46,6 @@ def cluster_mean(
 
     One cluster has no error: `note` says so.
     """
-    import numpy as np
-
     fraction(level, "level")
     array = numbers(values)
     totals, sizes = cluster_totals(array, clusters)
@@ -68,8 +61,6 @@ def cluster_mean(
 
 def cluster_totals(array: Floats, clusters: Iterable[Hashable]) -> tuple[Floats, Floats]:
     """Sum and number of the values of each cluster, ordered by both, so that neither names nor order matter."""
-    import numpy as np
-
     codes = cluster_codes(clusters, len(array))
     order = np.lexsort((array, codes))
     totals = np.bincount(codes[order], weights=array[order]).astype(np.float64)
@@ -80,8 +71,6 @@ def cluster_totals(array: Floats, clusters: Iterable[Hashable]) -> tuple[Floats,
 
 def rounding(array: Floats) -> float:
     """Differences of means up to this size are rounding, not spread."""
-    import numpy as np
-
     return ROUNDING * float(np.abs(array).max(initial=0.0))
 
 

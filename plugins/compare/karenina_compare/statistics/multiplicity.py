@@ -8,12 +8,9 @@ of false claims among all claims.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
+from .arrays import Floats, Integers, np
 from .inputs import Numbers, StatisticsError, fraction, numbers
-
-if TYPE_CHECKING:
-    from .inputs import Floats, Integers
 
 PairValues = Mapping[tuple[str, str], float]
 """The adjusted p-value of each compared pair of names, in either order."""
@@ -25,8 +22,6 @@ def holm(p_values: Numbers) -> tuple[float, ...]:
     Valid whatever the dependence. S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
     Journal of Statistics 6 (1979) 65-70.
     """
-    import numpy as np
-
     p = _probabilities(p_values)
     order = np.argsort(p, kind="stable")
     factors = np.arange(len(p), 0, -1)
@@ -48,23 +43,17 @@ def benjamini_yekutieli(p_values: Numbers) -> tuple[float, ...]:
     Y. Benjamini, D. Yekutieli, "The control of the false discovery rate in multiple testing under dependency", Annals
     of Statistics 29 (2001) 1165-1188.
     """
-    import numpy as np
-
     p = _probabilities(p_values)
     return _step_up(p, float((1 / np.arange(1, len(p) + 1)).sum()))
 
 
 def _step_up(p: Floats, factor: float) -> tuple[float, ...]:
-    import numpy as np
-
     order = np.argsort(p, kind="stable")
     scaled = p[order] * (factor * len(p)) / np.arange(1, len(p) + 1)
     return _restored(np.minimum.accumulate(scaled[::-1])[::-1], order)
 
 
 def _restored(adjusted: Floats, order: Integers) -> tuple[float, ...]:
-    import numpy as np
-
     result = np.empty(len(adjusted))
     result[order] = np.minimum(adjusted, 1.0)
     return tuple(result.tolist())

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from attrs import field, frozen
 from karenina_runs.summaries.estimates import t_quantile
 
+from .arrays import np
 from .inputs import StatisticsError, fraction, numbers, positive, whole
 from .quantiles import normal_quantile
 
@@ -105,8 +106,6 @@ def paired_variance(first: Sequence[Sequence[float]], second: Sequence[Sequence[
     what sigma² puts into it, and at least 0. Every question needs the same number of replicates on a side. With one
     replicate the parts cannot be separated: then `between` holds that side's noise as well.
     """
-    import numpy as np
-
     if len(first) != len(second) or len(first) < 2:
         raise StatisticsError(f"{len(first)} and {len(second)} questions; give the same questions, at least two")
     sides = [[numbers(scores, f"{name}[{i}]") for i, scores in enumerate(side)]

@@ -7,16 +7,13 @@ randomness: unbiased estimates of what k fresh answers would do.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING
 
 from attrs import evolve
 from karenina_runs.summaries.estimates import Estimate
 
+from .arrays import Floats, np
 from .inputs import Numbers, StatisticsError, whole, wholes
 from .means import cluster_mean, mean_interval
-
-if TYPE_CHECKING:
-    from .inputs import Floats
 
 
 def pass_at_k(
@@ -56,8 +53,6 @@ def pass_hat_k_by_question(passed: Numbers, samples: Numbers, k: int) -> Floats:
 
 def _all_of(chosen: Floats, n: Floats, k: int) -> Floats:
     """C(chosen, k)/C(n, k) as a product of k factors, which neither overflows nor loses digits."""
-    import numpy as np
-
     share = np.ones(len(n))
     for drawn in range(k):
         share *= np.maximum(chosen - drawn, 0) / (n - drawn)
@@ -65,8 +60,6 @@ def _all_of(chosen: Floats, n: Floats, k: int) -> Floats:
 
 
 def _checked(passed: Numbers, samples: Numbers, k: int) -> tuple[Floats, Floats]:
-    import numpy as np
-
     c, n = wholes(passed, "passed"), wholes(samples, "samples")
     whole(k, "k", 1)
     if len(c) != len(n):

@@ -10,19 +10,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from attrs import frozen
 from karenina_runs.summaries.estimates import NO_SPREAD, NO_VALUES, Estimate, Interval
 
+from .arrays import Floats, Integers, np
 from .inputs import SEED, Numbers, StatisticsError, differences, fraction, numbers, whole
 from .means import cluster_totals, rounding
 from .quantiles import even_binomial_two_sided, normal_quantile, normal_share
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .inputs import Floats, Integers
 
 CELLS = 1_000_000
 """So many random numbers are held at once."""
@@ -56,8 +52,6 @@ def bootstrap_mean(
     `resamples` is 9,999 by default; beyond 10,000 units it falls with their number, down to 999. The `standard_error`
     is the standard deviation of the resampled means. One unit, or units that do not differ, have no interval.
     """
-    import numpy as np
-
     fraction(level, "level")
     array = numbers(values)
     # what is drawn: (sum, number of values) of each value or cluster
@@ -114,8 +108,6 @@ def default_resamples(units: int) -> int:
 
 def resampled_means(totals: Floats, sizes: Floats, resamples: int, seed: int) -> Floats:
     """`resamples` means of as many units, (total, size) in a fixed order, as there are, drawn with replacement."""
-    import numpy as np
-
     rng = np.random.default_rng(seed)
     new = np.concatenate([[True], (np.diff(totals) != 0) | (np.diff(sizes) != 0)])
     starts = np.flatnonzero(new)
@@ -127,8 +119,6 @@ def resampled_means(totals: Floats, sizes: Floats, resamples: int, seed: int) ->
 
 def _drawn_by_kind(totals: Floats, sizes: Floats, often: Integers, resamples: int, rng: np.random.Generator) -> Floats:
     """Draw how often each distinct unit comes: for passes and failures, two numbers do the work of a million."""
-    import numpy as np
-
     n, batch, means = int(often.sum()), max(1, CELLS // len(often)), []
     for done in range(0, resamples, batch):
         drawn = rng.multinomial(n, often / n, size=min(batch, resamples - done))
@@ -138,8 +128,6 @@ def _drawn_by_kind(totals: Floats, sizes: Floats, often: Integers, resamples: in
 
 def _drawn_one_by_one(totals: Floats, sizes: Floats, resamples: int, rng: np.random.Generator) -> Floats:
     """Draw places, block by block, so that what is looked up at once stays in the processor's cache."""
-    import numpy as np
-
     n = len(totals)
     alike = bool((sizes == sizes[0]).all())
     edges = [*range(0, n, BLOCK), n]
@@ -160,8 +148,6 @@ def _drawn_one_by_one(totals: Floats, sizes: Floats, resamples: int, rng: np.ran
 
 def acceleration(totals: Floats, sizes: Floats) -> float:
     """Efron's a: sum d³ / (6 (sum d²)^1.5), d being how far the means that leave out one unit are below their mean."""
-    import numpy as np
-
     left = (totals.sum() - totals) / (sizes.sum() - sizes)
     distance = left.mean() - left
     farthest = float(np.abs(distance).max())
@@ -185,8 +171,6 @@ def bca_tails(spread: Floats, mean: float, skew: float, level: float, tolerance:
 
 
 def _quantiles(spread: Floats, tails: tuple[float, float], level: float, name: str) -> Interval:
-    import numpy as np
-
     low, high = (float(limit) for limit in np.quantile(spread, tails))
     if not (math.isfinite(low) and low <= high):
         raise StatisticsError(f"the {name} has no interval at level {level}; use a lower level or mean_interval")
@@ -229,8 +213,6 @@ def permutation_test(
     `bootstrap_mean`. Questions (or clusters) are taken as independent, and differences as symmetric about 0 if both
     sides are alike.
     """
-    import numpy as np
-
     gaps = differences(first, second)
     units = np.sort(gaps) if clusters is None else cluster_totals(gaps, clusters)[0]
     given = None if resamples is None else whole(resamples, "resamples", 100)
@@ -253,8 +235,6 @@ def permutation_test(
 
 def _hoeffding(sizes: Floats, observed: float) -> float:
     """At least the share of all signs whose sum is as far from 0 as the observed one; never 0."""
-    import numpy as np
-
     largest = float(sizes[-1])
     share = observed / largest
     return max(sys.float_info.min, 2 * math.exp(-share * share / (2 * float(np.square(sizes / largest).sum()))))
@@ -262,8 +242,6 @@ def _hoeffding(sizes: Floats, observed: float) -> float:
 
 def _every_sum(sizes: Floats) -> Floats:
     """The absolute sums under all signs of all but the last, whose sign only mirrors them."""
-    import numpy as np
-
     sums = sizes[-1:]
     for size in sizes[:-1]:
         sums = np.concatenate([sums + size, sums - size])
@@ -272,8 +250,6 @@ def _every_sum(sizes: Floats) -> Floats:
 
 def _hits(sizes: Floats, observed: float, resamples: int, rng: np.random.Generator) -> int:
     """How many of the drawn sums are as far from 0 as the observed one; sizes that repeat are drawn together."""
-    import numpy as np
-
     kinds, often = np.unique(sizes, return_counts=True)
     repeated = len(kinds) * 8 <= len(sizes)
     batch, hits = max(1, CELLS // len(kinds if repeated else sizes)), 0
