@@ -6,8 +6,6 @@ from typing import Any
 
 from karenina_core import hookimpl
 
-__all__ = ["karenina_register_settings", "karenina_register_tool_servers"]
-
 
 @hookimpl
 def karenina_register_tool_servers(registry: Any) -> None:

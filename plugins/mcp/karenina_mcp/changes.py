@@ -29,10 +29,8 @@ class Changes:
         if tool in self.removed:
             return ToolOutcome("the server does not offer this tool any more; continue without it", is_error=True)
         if tool in self.altered:
-            return ToolOutcome(
-                "the server has changed the arguments of this tool since it was offered; continue without it",
-                is_error=True,
-            )
+            what = "the server has changed the arguments of this tool since it was offered; continue without it"
+            return ToolOutcome(what, is_error=True)
         return None
 
     def warning(self, server: str) -> str | None:

@@ -21,7 +21,7 @@ import anyio
 from attrs import define
 from karenina_calls.files.process_cleanup import end_marked
 
-from .line import MOST_BYTES, Line
+from .session import MOST_BYTES, Line
 
 MARK = "KARENINA_TOOL_SERVER"
 """The environment variable by which all that a program has started is found at its end."""

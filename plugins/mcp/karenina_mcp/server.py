@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -15,16 +17,15 @@ from attrs import evolve
 from karenina_calls.ports.text import MOST_NESTED, is_nested_deeper
 from karenina_calls.tools.tool_servers import secrets_in_address
 
-from karenina_core.errors import PortError, one_line
+from karenina_core.errors import AdapterUnavailableError, PortError, one_line
 from karenina_core.log import get_logger
+from karenina_core.plugin.registry import is_installed
 from karenina_core.ports.values import Tool, ToolOutcome
 
-from . import sdk
 from .addresses import Program, Service, parse_address
 from .answers import as_outcome
 from .changes import Changes, changes_between
-from .line import Line, first_cause, port_error
-from .session import Session
+from .session import Line, Session, first_cause, port_error
 from .settings import McpSettings
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR")
@@ -37,6 +38,7 @@ CONNECTION_CLOSED = -32000
 NO_SESSION = ("Session terminated", "Session not found")
 """What the SDK says, as a client and as a server, about a session that a service has forgotten."""
 FORGOTTEN = ToolOutcome("the service of this tool forgets its sessions at once", is_error=True)
+INSTALL = 'pip install "karenina-mcp[sdk]"'
 log = get_logger("karenina.mcp")
 
 
@@ -58,7 +60,7 @@ class McpServer:
     @staticmethod
     def unavailable() -> str | None:
         """Why no server can be connected to here, whatever its address."""
-        return sdk.missing()
+        return None if is_installed("mcp") else f"tool servers need the package mcp: {INSTALL}"
 
     def problem(self) -> str | None:
         """Why the server cannot be connected to, as far as that is known without trying."""
@@ -66,7 +68,7 @@ class McpServer:
             place = parse_address(self.address)
         except ValueError as error:
             return f"tool server {self.name!r}: {error}"
-        problem = sdk.missing() or (place.problem() if isinstance(place, Program) else None)
+        problem = self.unavailable() or (place.problem() if isinstance(place, Program) else None)
         variable = self.settings.token_env.get(self.name) if isinstance(place, Service) else None
         if problem is None and variable and not os.environ.get(variable):
             problem = f"set the environment variable {variable} to its token"
@@ -120,7 +122,7 @@ class McpServer:
             task.exception()  # those who wait have it; there may be none left
 
     async def _opened(self) -> Session:
-        mcp = await sdk.loaded()
+        mcp = await _sdk()
         if problem := self.problem():
             raise PortError(problem, kind="invalid_request")
         self._sessions = {session for session in self._sessions if not session.over}
@@ -129,7 +131,9 @@ class McpServer:
         self._sessions.add(session)
         place = parse_address(self.address)
         try:
-            await session.start(await self._transport(place, line), partial(_client, mcp), self.settings.start_seconds)
+            about = mcp.Implementation(name="karenina", version=version("karenina-core"))
+            client = partial(mcp.Client, cache=None, client_info=about)  # it asks the server at every call
+            await session.start(await self._transport(place, line), client, self.settings.start_seconds)
         except Exception as error:  # see Session
             words = line.last_output(self._secrets())
             raise port_error(error, f"tool server {self.name!r} ({place})", line, words) from error
@@ -214,18 +218,18 @@ class McpServer:
 
     async def _run(self, tool: str, arguments: Mapping[str, Any]) -> ToolOutcome:
         """Call a tool. Whatever goes wrong is an error for the model; what is for the user only is logged."""
-        if not _is_json(arguments):
-            return ToolOutcome(
-                "the arguments cannot be written as JSON; call the tool again with others", is_error=True
-            )
+        try:  # models write halves of characters and numbers that JSON does not know
+            json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            no_json = "the arguments cannot be written as JSON; call the tool again with others"
+            return ToolOutcome(no_json, is_error=True)
         try:
-            session = await self._connected()
-            await self._compare(session)
-            outcome = self._changes.refusal(tool) or await self._called(session, tool, arguments)
-            if outcome is FORGOTTEN:
+            for _ in range(2):  # once more where the service does not know the session any more
                 session = await self._connected()
                 await self._compare(session)
                 outcome = self._changes.refusal(tool) or await self._called(session, tool, arguments)
+                if outcome is not FORGOTTEN:
+                    break
         except PortError as error:
             log.warning("a tool server cannot be reached", server=self.name, tool=tool, error=str(error))
             outcome = ToolOutcome(f"the server of this tool cannot be reached ({error.kind})", is_error=True)
@@ -264,16 +268,16 @@ class McpServer:
         return ToolOutcome(text[:MOST_WORDS] or type(error).__name__, is_error=True)
 
 
-def _is_json(arguments: Mapping[str, Any]) -> bool:
-    """Models write halves of characters and numbers that JSON does not know."""
+async def _sdk() -> Any:
+    """The module mcp, imported when the first server is connected to. That takes most of a second and is done in a
+    thread. Raises AdapterUnavailableError."""
+    if problem := McpServer.unavailable():
+        raise AdapterUnavailableError(problem)
+    logging.getLogger("mcp").addHandler(logging.NullHandler())  # no tracebacks on stderr for what is reported here
     try:
-        json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
-
-
-def _client(mcp: Any, transport: Any, on_message: Any) -> Any:
-    """A client of the SDK that asks the server at every call. `on_message` is called with what the server announces."""
-    about = mcp.Implementation(name="karenina", version=version("karenina-core"))
-    return mcp.Client(transport, cache=None, client_info=about, message_handler=on_message)
+        mcp = await asyncio.to_thread(importlib.import_module, "mcp")
+    except ImportError as error:
+        raise AdapterUnavailableError(f"the package mcp cannot be imported ({one_line(error)}): {INSTALL}") from error
+    if not hasattr(mcp, "Client"):
+        raise AdapterUnavailableError(f"the package mcp is too old: {INSTALL}")
+    return mcp

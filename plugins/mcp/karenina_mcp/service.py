@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from .addresses import Service
-from .line import MOST_BYTES, Line
+from .session import MOST_BYTES, Line
 
 
 @asynccontextmanager

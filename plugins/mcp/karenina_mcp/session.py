@@ -1,20 +1,54 @@
-"""One session with a server, from the handshake to its end."""
+"""One session with a server, from the handshake to its end: its connection, and why that could not be made."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from attrs import define, field
 
-from .line import Line
+from karenina_core.errors import ErrorKind, PortError, one_line
 
+MOST_BYTES = 4 * 1024 * 1024
+"""Of one message of a server. What is longer is not read into memory."""
+MOST_OUTPUT = 2000
+"""Characters of a program's stderr that are kept."""
 END_SECONDS = 5.0
 """For an orderly end; then the session is cancelled."""
 LISTEN_AGAIN_SECONDS = 5.0
 ANNOUNCEMENT = "notifications/tools/list_changed"
+
+
+@define(eq=False)
+class Line:
+    """The state of one connection, filled in by its transport."""
+
+    on_end: Callable[[], None] = lambda: None
+    """Called when the other side has ended the connection."""
+    exit_code: int | None = None
+    status: int | None = None
+    """The last HTTP status that was an error."""
+    ended: bool = False
+    """Whether the other side has ended the connection."""
+    _words: bytearray = field(factory=bytearray)
+
+    def end(self) -> None:
+        self.ended = True
+        self.on_end()
+
+    def record(self, words: bytes) -> None:
+        """Keep the end of what a program says beside its messages."""
+        self._words += words[-4 * MOST_OUTPUT :]
+        del self._words[: -4 * MOST_OUTPUT]
+
+    def last_output(self, secrets: Iterable[str] = ()) -> str:
+        """The end of what the program printed, at most 2000 characters, without secrets."""
+        text = self._words.decode(errors="replace").strip()
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text[-MOST_OUTPUT:]
 
 
 @define(eq=False)
@@ -51,7 +85,7 @@ class Session:
     async def start(self, transport: AbstractAsyncContextManager[Any], make_client: Any, seconds: float) -> None:
         """Connect. Raises what went wrong: errors of the transport and of the SDK, TimeoutError.
 
-        `make_client` is given the transport and a callback for the notifications of the server.
+        `make_client` is given the transport and, as `message_handler`, a callback for what the server announces.
         """
         self.line.on_end = self._stop.set
         self._owner = asyncio.create_task(self._held(transport, make_client, seconds))
@@ -106,7 +140,9 @@ class Session:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(seconds):
-                    self.client = await stack.enter_async_context(make_client(transport, self._on_message))
+                    self.client = await stack.enter_async_context(
+                        make_client(transport, message_handler=self._on_message)
+                    )
                 await stack.enter_async_context(self._listening())
                 self.line.status = None  # servers of older versions refuse the first question of the SDK
                 self._settled.set()
@@ -148,3 +184,31 @@ class Session:
                 pass
             self.stale = self.stale or opened  # what was announced since is not known
             await asyncio.sleep(LISTEN_AGAIN_SECONDS)
+
+
+def port_error(error: BaseException, what: str, line: Line, words: str) -> PortError:
+    """The error of a failed start. `what` names the server; `words` is the end of its stderr."""
+    cause = first_cause(error)
+    kind, reason = _kind_and_reason(cause, line)
+    ending = f"; the end of what it printed: {words}" if words else ""
+    return PortError(f"{what}: {reason}{ending}", kind=kind, status=line.status, raw=words or None)
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """The first single error in a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _kind_and_reason(cause: BaseException, line: Line) -> tuple[ErrorKind, str]:
+    if line.status in (401, 403):
+        return "auth", f"it refuses us (HTTP {line.status}); name the variable of its token in [plugins.mcp.token_env]"
+    if line.status is not None:
+        kind: ErrorKind = "server" if line.status >= 500 else "invalid_request"
+        return kind, f"it answers with HTTP {line.status}; check the address"
+    if isinstance(cause, TimeoutError):
+        return "timeout", "it was not ready in time; raise start_seconds in [plugins.mcp]"
+    if line.ended:
+        return "connection", f"it ended at once (exit code {line.exit_code}); try its command line in a terminal"
+    return "connection", f"it cannot be reached ({one_line(cause)}); check that the address is right and that it runs"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from karenina_calls.services.shared import ToolServerRegistry
 from karenina_mcp.addresses import Program, Service, parse_address
-from karenina_mcp.line import Line
 from karenina_mcp.server import McpServer
+from karenina_mcp.session import Line
 
 from karenina_core.errors import ConfigError
 from karenina_core.testing import application
