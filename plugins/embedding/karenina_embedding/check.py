@@ -16,7 +16,7 @@ from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, V
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
 from karenina_core.pipeline.stage import in_mode
 
-from .equivalence import Accepted, Pair, Wrong, granular_of, opinions
+from .equivalence import Accepted, Pair, Wrong, opinions
 from .settings import EMBEDDING_THRESHOLD
 
 FEATURE = "embedding_check"
@@ -102,8 +102,7 @@ class EmbeddingCheck(Stage):
         return [Problem("budget_usd", f"embedder {name}:{model}: {PRICE}")]
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        allowed = super().should_run(context)
-        if not allowed:
+        if not (allowed := super().should_run(context)):
             return allowed
         if not context.has_artifact(ArtifactKeys.PARSED_ANSWER):
             return Skip("there is no parsed answer")
@@ -148,11 +147,15 @@ async def _examined(context: VerificationContext) -> Finding:
     # Where a pattern failed the answer stays wrong, and is called so.
     context.record(field=True, verdict=bool(patterns.get("success")), reason=reason, outcome="failed")
     context.warn(f"the embedding check overrode the comparison of fields: {reason}")
-    revised = {
+    revised: dict[str, Any] = {
         "field_results": dict(verdict.field_results),
         "field_scores": dict(verdict.field_scores),
-        "verify_granular_result": await granular_of(context, accepted),
+        "verify_granular_result": None,
     }
+    try:
+        revised["verify_granular_result"] = await accepted.filled.granular()
+    except TemplateError as error:  # partial credit is extra: the verdict is kept
+        context.warn(f"verify_granular failed: {error}")
     for name, value in revised.items():
         if name in context.result_fields:
             context.revise_result_field(name, value)

@@ -9,10 +9,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from attrs import field, frozen
-from karenina_judging.asking import ask_judge, closed_object
+from karenina_judging.asking import ask_judge, check_reply, closed_object
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.handle import FieldVerdict, FilledTemplate, TemplateField, TemplateHandle
@@ -20,7 +21,7 @@ from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import model_text
 
 from karenina_core import VerificationContext
-from karenina_core.errors import FillError, TemplateError
+from karenina_core.errors import TemplateError
 
 LISTS = frozenset({"list[str]", "set[str]"})
 MOST = 30
@@ -103,12 +104,14 @@ def candidates(
     fields that are decided without an expected value, and lists that differ in more than 30 texts.
     """
     expected, extracted = handle.ground_truth(), filled.values()
-    pairs = ((field, expected.get(field.name), extracted.get(field.name)) for field in handle.fields())
-    found = (
-        Candidate(field.name, tuple(_pairs(field, wanted, there)))
-        for field, wanted, there in pairs
-        if _is_wrong(results, field.name, wanted, there) and _acceptable(filled, field.name)
-    )
+    found = []
+    for about in handle.fields():
+        name, wanted, there = about.name, expected.get(about.name), extracted.get(about.name)
+        wrong = results[name] is False if name in results else _stripped(there) != _stripped(wanted)
+        if wrong:
+            with suppress(TemplateError):  # of a template that has no expected value to accept; a placeholder is none
+                filled.accepting([name])
+                found.append(Candidate(name, tuple(_pairs(about, wanted, there))))
     return tuple(candidate for candidate in found if candidate.pairs)
 
 
@@ -153,21 +156,6 @@ def is_prose(text: str) -> bool:
     return any(word.lower() not in NO_PROSE for word in WORD.findall(text))
 
 
-def _is_wrong(results: Mapping[str, bool | None], name: str, expected: Any, extracted: Any) -> bool:
-    if name in results:
-        return results[name] is False
-    return _stripped(extracted) != _stripped(expected)
-
-
-def _acceptable(filled: Any, name: str) -> bool:
-    """Whether the template has an expected value to accept; a placeholder is none."""
-    try:
-        filled.accepting([name])
-    except TemplateError:
-        return False
-    return True
-
-
 @frozen
 class Opinion:
     """What the judge says about two texts."""
@@ -181,10 +169,15 @@ async def opinions(context: VerificationContext, pairs: Sequence[Pair]) -> Mappi
 
     Raises ParseError where its replies cannot be used, PortError where it cannot be reached.
     """
-    schema = schema_of(pairs)
+    reasoning = {"type": "string", "description": "What both texts mean as answers to the question"}
+    equivalent = {"type": "boolean", "description": "True where they are the same answer"}
+    one = closed_object({"reasoning": reasoning, "equivalent": equivalent})
+    schema = closed_object({pair.key: one for pair in pairs})
 
     async def read(data: Mapping[str, Any]) -> Mapping[str, Opinion]:
-        return {pair.key: _opinion(data, pair.key) for pair in pairs}
+        check_reply(data, schema)
+        given = {pair.key: data[pair.key] for pair in pairs}
+        return {key: Opinion(own["equivalent"], " ".join(own["reasoning"].split())) for key, own in given.items()}
 
     fields = "\n\n".join(
         f"Field {pair.key!r}: {pair.description}\n"
@@ -196,25 +189,6 @@ async def opinions(context: VerificationContext, pairs: Sequence[Pair]) -> Mappi
     result = await ask_judge(context, PromptTask.EMBEDDING_EQUIVALENCE, texts, schema, validate=read, temperature=0.0)
     found: Mapping[str, Opinion] = result.parsed
     return found
-
-
-def schema_of(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """`{field: {"reasoning": text, "equivalent": true or false}}` as a JSON Schema."""
-    reasoning = {"type": "string", "description": "What both texts mean as answers to the question"}
-    equivalent = {"type": "boolean", "description": "True where they are the same answer"}
-    one = closed_object({"reasoning": reasoning, "equivalent": equivalent})
-    return closed_object({pair.key: one for pair in pairs})
-
-
-def _opinion(data: Mapping[str, Any], name: str) -> Opinion:
-    """Raises FillError, in words for the judge, where the reply has none about this field."""
-    found = data.get(name)
-    if not isinstance(found, Mapping):
-        raise FillError(f"{name} must be an object with reasoning and equivalent")
-    reasoning, equivalent = found.get("reasoning"), found.get("equivalent")
-    if not isinstance(reasoning, str) or not isinstance(equivalent, bool):
-        raise FillError(f"{name}.reasoning must be a text and {name}.equivalent true or false")
-    return Opinion(equivalent, " ".join(reasoning.split()))
 
 
 @frozen(eq=False)
@@ -275,12 +249,3 @@ class Wrong:
         filled = await self.handle.build({**values, candidate.name: listed})
         verdict = await filled.verify(self.trace, said=self.said, similarities=self.semantic)
         return verdict.field_results.get(candidate.name, verdict.result) is True
-
-
-async def granular_of(context: VerificationContext, accepted: Accepted) -> float | None:
-    """Partial credit is extra: where it fails, the verdict is kept and a warning says so."""
-    try:
-        return await accepted.filled.granular()
-    except TemplateError as error:
-        context.warn(f"verify_granular failed: {error}")
-        return None

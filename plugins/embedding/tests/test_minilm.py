@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_calls.services.embedding import Embedder, Embeddings, cosine
-from karenina_embedding import minilm, model_files, network
+from karenina_embedding import minilm, network
 from karenina_embedding.minilm import MiniLM
 
 from karenina_core.errors import PluginError
@@ -124,7 +124,7 @@ def test_missing_packages_are_reported_with_the_lines_that_install_them(monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(minilm, "PACKAGES", ("numpy", "no_such_package"))
         assert MiniLM(MODEL).problem() == packages
-    monkeypatch.setattr(model_files, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(minilm, "FILES", "no_such_package")
     assert MiniLM(MODEL).problem() == files
     monkeypatch.setattr(minilm, "PACKAGES", ("numpy", "no_such_package"))
     assert MiniLM(MODEL).problem() == f"{packages}; {files}", "all that is missing, in one round"
@@ -145,20 +145,20 @@ def test_to_look_for_problems_imports_nothing_heavy() -> None:
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package of files as they are, to be spoilt, in a process that has not loaded them."""
-    place = model_files.folder()
+    place = minilm.folder()
     assert place is not None
     (tmp_path / "spoilt" / "model").mkdir(parents=True)
     (tmp_path / "spoilt" / "__init__.py").write_text("raise RuntimeError('it is looked up, not imported')")
-    for name in model_files.DIGESTS:
+    for name in minilm.DIGESTS:
         (tmp_path / "spoilt" / "model" / name).write_bytes((place / name).read_bytes())
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
-    monkeypatch.setattr(model_files, "PACKAGE", "spoilt")
+    monkeypatch.setattr(minilm, "FILES", "spoilt")
     monkeypatch.setattr(minilm, "_networks", [])
     return tmp_path / "spoilt" / "model"
 
 
-@pytest.mark.parametrize("name", sorted(model_files.DIGESTS))
+@pytest.mark.parametrize("name", sorted(minilm.DIGESTS))
 def test_a_file_that_is_not_the_known_one_is_not_used(files: Path, name: str) -> None:
     data = bytearray((files / name).read_bytes())
     data[-1] ^= 1
@@ -176,13 +176,13 @@ def test_a_missing_file_is_reported(files: Path) -> None:
 
 def test_files_are_read_and_checked_once_for_a_process(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    real = model_files.read
+    real = minilm.read
 
     def counted(name: str) -> bytes:
         read.append(name)
         return real(name)
 
-    monkeypatch.setattr(model_files, "read", counted)
+    monkeypatch.setattr(minilm, "read", counted)
 
     async def at_once() -> list[Embeddings]:
         embedders = [MiniLM(MODEL) for _ in range(4)]
@@ -190,7 +190,7 @@ def test_files_are_read_and_checked_once_for_a_process(files: Path, monkeypatch:
 
     assert len({found.vectors for found in asyncio.run(at_once())}) == 1
     embedded("gout")
-    assert sorted(read) == sorted(model_files.DIGESTS)
+    assert sorted(read) == sorted(minilm.DIGESTS)
 
 
 def test_the_event_loop_goes_on_while_it_loads_and_works(files: Path) -> None:
