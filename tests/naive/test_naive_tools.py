@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_calls.tools.model_tools import named_tools
 from karenina_calls.tools.tool_servers import tool_digest
-from karenina_mcp.changes import changes_between
 from karenina_mcp.server import McpServer
+from karenina_mcp.tools import changes_between
 
 from karenina_core import ModelConfig
 from karenina_core.ports.values import Tool, ToolOutcome

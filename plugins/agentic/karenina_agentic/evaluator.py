@@ -28,7 +28,7 @@ from .prompts import EXTRACTION, RECORD_EXTRACTION, extraction_text, investigati
 NO_CLASS = -1
 """How results write that a literal trait was given a text that is no class of it."""
 KEYS = {"boolean": "result", "score": "score", "literal": "classification"}
-LONGEST_REASON = 1000
+LONGEST_REASON = 1000  # characters; chosen
 log = get_logger("karenina.agentic")
 
 
@@ -125,14 +125,13 @@ class AgenticTraitEvaluator:
             where = {"question": self.model.question_id, "trait": trait.name}
             log.warning("an investigation was cut short", **where, limit=investigation.limit)
             score = TraitScore(state="error", reason=str(error), kind=error.kind, details=details)
-            return Finding(score=score, trace=investigation.trace)
-        if investigation.unexamined:
+        elif investigation.unexamined:
             score = TraitScore(state="error", reason=investigation.unexamined, kind="agent", details=details)
-            return Finding(score=score, trace=investigation.trace)
-        try:
-            score = await self.extract(trait, investigation.trace, details)
-        except BaseException as error:  # the same
-            score = failed(error, trait, "extraction", details, question=self.model.question_id)
+        else:
+            try:
+                score = await self.extract(trait, investigation.trace, details)
+            except BaseException as error:  # the same
+                score = failed(error, trait, "extraction", details, question=self.model.question_id)
         return Finding(score=score, trace=investigation.trace)
 
     async def investigate(self, traits: Sequence[AgenticRubricTrait], material: Material) -> Investigation:

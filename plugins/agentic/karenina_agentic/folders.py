@@ -21,7 +21,7 @@ from karenina_core.log import get_logger
 
 TRACES = Path(".karenina", "traces")
 """Where in a workspace traces are written."""
-MOST_TRACES = 10_000
+MOST_TRACES = 10_000  # of one question in one folder; chosen, so that a search for a free name ends
 MOST_REMOVED = 1000
 """How often a folder may be taken away by others before a trace is in it."""
 log = get_logger("karenina.agentic")
@@ -50,9 +50,8 @@ async def own_folder(
         yield None
         return
     async with AsyncExitStack() as stack:
-        folder = None
-        if workspace is not None:
-            folder = await stack.enter_async_context(copies() if copies is not None else temporary_copy(workspace))
+        copy = copies() if copies is not None and workspace is not None else temporary_copy(workspace)
+        folder = await stack.enter_async_context(copy)
         if folder is None:
             made = tempfile.TemporaryDirectory(prefix="karenina-", ignore_cleanup_errors=True)
             folder = Path(stack.enter_context(made), "workspace")

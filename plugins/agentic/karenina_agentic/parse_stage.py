@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from attrs import frozen
@@ -28,7 +29,7 @@ from .prompts import FILLING, filling_text, verification_system
 
 MALFORMED = "parse_decision_malformed"
 """The caveat of results whose decision could not be read."""
-LONGEST_REASONING = 2000
+LONGEST_REASONING = 2000  # characters; chosen
 LOST = re.compile(
     r"""\W* (?: API\s?Connection\s?Error\W+ | API\s?Error\W+ (?:\d{3}\W+)? )
     (?: connection | connect(?:ing)? | network | unable | failed | could | cannot )\b
@@ -78,9 +79,11 @@ async def decide(context: VerificationContext, handle: TemplateHandle) -> Decisi
     given = evaluation_input(rows, context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE), full_trace=False)
     if given.error is not None:
         return _escalated(reason := f"there is no final message: {given.error}", note=reason)
-    if LOST.fullmatch(given.text) and (nothing := await _nothing(handle)) is not None:
+    if LOST.fullmatch(given.text):
         reasoning = "the final message is only the error of a connection to an API"
-        return Decision(kind="answer_error_null", reasoning=reasoning, judgment=nothing, given=given)
+        with suppress(FillError):  # of a template that has to have values
+            nothing = Judgment(filled=await handle.build({field.name: None for field in handle.fields()}))
+            return Decision(kind="answer_error_null", reasoning=reasoning, judgment=nothing, given=given)
     try:
         return await _asked(context, handle, given)
     except ParseError as error:
@@ -93,14 +96,6 @@ async def decide(context: VerificationContext, handle: TemplateHandle) -> Decisi
 
 def _escalated(reasoning: str, *, note: str = "", malformed: bool = False) -> Decision:
     return Decision(kind="escalated", reasoning=reasoning[:LONGEST_REASONING], note=note, malformed=malformed)
-
-
-async def _nothing(handle: TemplateHandle) -> Judgment | None:
-    """The template without any value; None where it cannot be filled in so."""
-    try:
-        return Judgment(filled=await handle.build({field.name: None for field in handle.fields()}))
-    except FillError:
-        return None
 
 
 async def _asked(context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Decision:

@@ -116,8 +116,14 @@ def _keep(
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_RUBRIC_EVALUATION_PERFORMED, True)
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_TRAIT_SCORES, scores)
     context.set_artifact_and_result(ArtifactKeys.AGENTIC_TRAIT_INVESTIGATION_TRACES, traces)
-    for name, table in _tables(context, traits, findings).items():
-        context.extend_result_field(name, table)
+    states = {trait.name: findings[trait.name].score for trait in traits}
+    labels = {name: {} if score.label is None else {"label": score.label} for name, score in states.items()}
+    details = {name: {**score.details, **labels[name]} for name, score in states.items()}
+    provenance = context.rubric.provenance if context.rubric is not None else {}
+    context.extend_result_field("trait_details", {name: known for name, known in details.items() if known})
+    context.extend_result_field("trait_scales", {trait.name: trait.scale() for trait in traits})
+    context.extend_result_field("trait_states", {name: score.state_row() for name, score in states.items()})
+    context.extend_result_field("trait_provenance", {name: provenance[name] for name in states if name in provenance})
     if presence.promoted or presence.skipped:
         context.extend_result_field("dynamic_rubric_promoted_traits", presence.promoted)
         skipped = {name: presence.decided[name].reason for name in presence.skipped}
@@ -127,26 +133,6 @@ def _keep(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
         context.warn(f"{len(failed)} of {len(wanted)} agentic traits have no score ({reasons:.1000})")
     context.note(f"{len(wanted) - len(failed)} of {len(traits)} agentic traits have a score")
-
-
-def _tables(
-    context: VerificationContext, traits: Sequence[AgenticRubricTrait], findings: Mapping[str, Finding]
-) -> dict[str, dict[str, Any]]:
-    """What is kept of every trait beside its score, by result field."""
-    rubric = context.rubric
-    assert rubric is not None  # there are traits
-    details = {}
-    for trait in traits:
-        score = findings[trait.name].score
-        label = {} if score.label is None else {"label": score.label}
-        if known := {**score.details, **label}:
-            details[trait.name] = known
-    return {
-        "trait_details": details,
-        "trait_scales": {trait.name: trait.scale() for trait in traits},
-        "trait_states": {trait.name: findings[trait.name].score.state_row() for trait in traits},
-        "trait_provenance": {t.name: rubric.provenance[t.name] for t in traits if t.name in rubric.provenance},
-    }
 
 
 @frozen(kw_only=True)

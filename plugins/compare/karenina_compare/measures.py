@@ -87,7 +87,6 @@ class Measures:
     """Traits that are no one thing, and why: their scores are not put together."""
     owners: Mapping[str, frozenset[str]] = field(factory=dict, repr=False)
     """The traits that some item of a question speaks of, by question."""
-    by_owner: Mapping[str, tuple[Measure, ...]] = field(factory=dict, repr=False)
 
     @classmethod
     def of(cls, items: Iterable[Item]) -> Measures:
@@ -117,11 +116,11 @@ class Measures:
         parted = {measure.owner for measure in single.values() if not measure.silent}
         known |= {name: measure for name, measure in single.items() if not (measure.silent and measure.owner in parted)}
         due = {question: frozenset(names) for question, names in owners.items()}
-        return cls(known, conflicts, due, _by_owner(known.values()))
+        return cls(known, conflicts, due)
 
     def limited(self, chosen: Sequence[Measure]) -> Measures:
         """The same, of which only these measures are read."""
-        return evolve(self, known={measure.name: measure for measure in chosen}, by_owner=_by_owner(chosen))
+        return evolve(self, known={measure.name: measure for measure in chosen})
 
     def read(self, item: Item) -> dict[str, Reading]:
         """What an item says of every measure that is due in it."""
@@ -129,15 +128,15 @@ class Measures:
         verdicts = {measure.name: _verdict(result, measure) for measure in VERDICTS if measure.name in self.known}
         readings = {name: reading for name, reading in verdicts.items() if reading is not None}
         traits = {trait.name: trait for trait in item.traits}
-        for name, trait in traits.items():
-            for measure in self.by_owner.get(name, ()):
-                if (reading := _score(trait, measure)) is not None:
-                    readings[measure.name] = reading
+        own = [(measure, measure.owner) for measure in self.known.values() if measure.owner is not None]
         if not traits and has_no_scores(result):
             # as other items of the question know them; where none does, all
-            due = self.owners.get(result.metadata.question_id) or frozenset(self.by_owner)
-            for name in due - set(traits):
-                readings |= {m.name: Reading(None, str(result.outcome)) for m in self.by_owner.get(name, ())}
+            due = self.owners.get(result.metadata.question_id)
+            lost = [measure for measure, owner in own if not due or owner in due]
+            return readings | {measure.name: Reading(None, str(result.outcome)) for measure in lost}
+        for measure, owner in own:
+            if owner in traits and (reading := _score(traits[owner], measure)) is not None:
+                readings[measure.name] = reading
         return readings
 
     def chosen(self, names: Iterable[str]) -> list[Measure]:
@@ -166,12 +165,9 @@ class Measures:
         )
 
 
-def _by_owner(measures: Iterable[Measure]) -> dict[str, tuple[Measure, ...]]:
-    found: dict[str, tuple[Measure, ...]] = {}
-    for measure in measures:
-        if measure.owner is not None:
-            found[measure.owner] = (*found.get(measure.owner, ()), measure)
-    return found
+def mean(values: Sequence[float]) -> float | None:
+    """None without values."""
+    return sum(values) / len(values) if values else None
 
 
 def _verdict(result: VerificationResult, measure: Measure) -> Reading | None:

@@ -21,7 +21,7 @@ from karenina_vocabulary.explanations import failure_kind
 from karenina_core.values.result import VerificationResult
 
 from .headline import Bounds, Headline, Number, Numbers, Repeated
-from .measures import ABSENT, ANSWERED, PARTIAL_CREDIT, PASS_RATE, Item, Measure, Measures, Reading
+from .measures import ABSENT, ANSWERED, PARTIAL_CREDIT, PASS_RATE, Item, Measure, Measures, Reading, mean
 from .question_groups import Cluster, Groups, group_notes, group_of, groups_of
 from .statistics.means import cluster_mean, mean_interval
 from .statistics.replicates import pass_at_k, pass_hat_k
@@ -221,7 +221,7 @@ class _Maker:
             coverage=self._number(COVERAGE, covered if verdicts else []),
             by_keyword=(by_keyword := self._by_keyword(passed)),
             macro_questions=self._over_questions(passed),
-            macro_keywords=_mean([number.value for number in by_keyword if number.value is not None]),
+            macro_keywords=mean([number.value for number in by_keyword if number.value is not None]),
             repeated=() if mixed else self._repeated(passed),
             unrepeated=mixed,
             traits=tuple(self._number(measure, rows[measure.name]) for measure in traits),
@@ -253,8 +253,8 @@ class _Maker:
             questions.setdefault(question, []).append(reading)
         means: Rows = []
         for question, own in questions.items():
-            mean = _mean([reading.value for reading in own if reading.value is not None])
-            means.append((question, Reading(mean, own[0].reason if mean is None else "")))
+            value = mean([reading.value for reading in own if reading.value is not None])
+            means.append((question, Reading(value, own[0].reason if value is None else "")))
         found = self._number(MACRO, means)
         sizes = Counter(question for question, reading in rows if reading.value is not None)
         if len(set(sizes.values())) != 1:
@@ -313,7 +313,3 @@ class _Maker:
                 )
             )
         return tuple(found)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

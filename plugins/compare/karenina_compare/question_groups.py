@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -32,13 +32,14 @@ def group_notes(results: Iterable[VerificationResult], cluster: Cluster | None) 
     several = sorted(question for question, groups in named.items() if len(groups) > 1)
     notes = []
     if alone:
-        notes.append(f"{len(alone)} of {len(named)} questions have no group and count as independent: {_some(alone)}")
+        notes.append(f"{len(alone)} of {len(named)} questions have no group and count as independent: {some_of(alone)}")
     if several:
-        notes.append(f"questions in several groups, of which the first by name is taken: {_some(several)}")
+        notes.append(f"questions in several groups, of which the first by name is taken: {some_of(several)}")
     return tuple(notes)
 
 
-def _some(questions: list[str]) -> str:
+def some_of(questions: Sequence[str]) -> str:
+    """The first five."""
     more = f" and {len(questions) - 5} more" if len(questions) > 5 else ""
     return ", ".join(questions[:5]) + more
 

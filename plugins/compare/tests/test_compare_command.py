@@ -19,8 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from karenina_cli.root import karenina
 from karenina_compare.comparison import Gate, Limits, compare, compare_models, gates
-from karenina_compare.comparison.ci import github, junit
-from karenina_compare.comparison.document import document
+from karenina_compare.comparison.document import document, github, junit
 from karenina_compare.comparison.tables import literal, markdown
 from karenina_testing import strategies
 from karenina_vocabulary.rubric_part import RubricPart

@@ -509,9 +509,7 @@ def test_the_chance_of_any_false_alarm_is_held_where_some_rows_are_small() -> No
 def compare_one(a: list[bool], b: list[bool]) -> Any:
     """A row of single answers, before its family is known."""
     models = Pair("m", "j", "m", "j")
-    sides = [
-        Side(("m", "j"), {}, {"pass_rate": {f"q{i}": Seen((float(v),)) for i, v in enumerate(own)}}) for own in (a, b)
-    ]
+    sides = [Side({}, {"pass_rate": {f"q{i}": Seen((float(v),)) for i, v in enumerate(own)}}) for own in (a, b)]
     return row_of(Facing(pair=models, measure=PASS_RATE, a=sides[0], b=sides[1], groups={}, level=0.95))
 
 

@@ -42,8 +42,7 @@ class DeepJudgmentAutoFail(Stage):
     )
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        allowed = super().should_run(context)
-        if not allowed:
+        if not (allowed := super().should_run(context)):
             return allowed
         if not context.get_artifact(ArtifactKeys.DEEP_JUDGMENT_PERFORMED, False):
             return Skip("deep judgment was not performed")

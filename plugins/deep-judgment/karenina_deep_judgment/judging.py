@@ -11,7 +11,7 @@ from karenina_judging.judgment import Judgment
 from karenina_judging.untrusted_text import untrusted
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitCase, TraitScore
-from karenina_vocabulary.handle import TemplateField, TemplateHandle
+from karenina_vocabulary.handle import TemplateHandle
 from karenina_vocabulary.rubric_config import TraitEvidenceRules
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import EvaluationInput
@@ -31,16 +31,16 @@ from .quotations.matching import Source
 from .replies import (
     RISKS,
     Offered,
-    ask,
     assessments_schema,
     excerpts_schema,
     read_assessments,
     read_excerpts,
     read_texts,
+    replied,
     texts_schema,
 )
 from .rubric_steps import TraitWork, judged
-from .searching import looked_up, risk_of, to_assess, with_assessments
+from .searching import looked_up, to_assess, with_assessments
 
 log = get_logger("karenina.deep_judgment")
 
@@ -72,14 +72,12 @@ class Case:
 
     def fields(self, names: Sequence[str] | None = None) -> str:
         """The fields as a list for the judge; all of them, or those of these names."""
-        hints = self.context.config.include_extraction_hints
-        rows = [_line(found, hints) for found in self.handle.fields() if names is None or found.name in names]
-        return "\n".join(["Fields:", *rows])
-
-
-def _line(about: TemplateField, hints: bool) -> str:
-    hint = f" Hint: {about.hint}" if hints and about.hint else ""
-    return f"- {about.name} ({about.type}): {about.description}{hint}"
+        rows = ["Fields:"]
+        for about in self.handle.fields():
+            if names is None or about.name in names:
+                hint = f" Hint: {about.hint}" if self.context.config.include_extraction_hints and about.hint else ""
+                rows.append(f"- {about.name} ({about.type}): {about.description}{hint}")
+        return "\n".join(rows)
 
 
 @frozen(kw_only=True)
@@ -96,17 +94,16 @@ class Evidence:
 
     def shown(self, names: Sequence[str], *, reasoning: bool) -> str:
         """The evidence as JSON, by attribute: it quotes the answer and strangers, so it is marked as data."""
-        rows = {name: self._about(name, reasoning) for name in names}
+        rows = {}
+        for name in names:
+            about: dict[str, Any] = {}
+            if self.excerpts or self.without:
+                about["quotations"] = [excerpt.shown() for excerpt in self.excerpts.get(name, ()) if excerpt.text]
+                about["why_none"] = next((e.explanation for e in self.excerpts.get(name, ()) if not e.text), None)
+            if reasoning:
+                about["reasoning"] = self.reasoning.get(name)
+            rows[name] = {key: value for key, value in about.items() if value is not None}
         return prompts.as_data(rows, "evidence")
-
-    def _about(self, name: str, reasoning: bool) -> dict[str, Any]:
-        about: dict[str, Any] = {}
-        if self.excerpts or self.without:
-            about["quotations"] = [excerpt.shown() for excerpt in self.excerpts.get(name, ()) if excerpt.text]
-            about["why_none"] = next((e.explanation for e in self.excerpts.get(name, ()) if not e.text), None)
-        if reasoning:
-            about["reasoning"] = self.reasoning.get(name)
-        return {key: value for key, value in about.items() if value is not None}
 
 
 async def quoted(case: Case) -> Gathered:
@@ -126,14 +123,11 @@ async def quoted(case: Case) -> Gathered:
             rows, case.label, "Give others for these fields; where there is none, say so as described."
         )
         parts = [case.question, case.fields(names), case.text, again, wanted]
-        return await ask(
-            case.context,
-            PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION,
-            prompts.EXCERPTS,
-            "\n\n".join(part for part in parts if part),
-            excerpts_schema(names, rules.most),
-            lambda data: read_excerpts(data, names),
-        )
+        texts = prompts.EXCERPTS, "\n\n".join(part for part in parts if part)
+        task, schema = PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION, excerpts_schema(names, rules.most)
+        result = await replied(case.context, task, texts, schema, lambda data: read_excerpts(data, names))
+        found: Mapping[str, Sequence[Offered]] = result.parsed
+        return found
 
     return await gather(asked, case.names, Source(case.given.text), rules)
 
@@ -153,30 +147,19 @@ async def assessed(case: Case, evidence: Evidence) -> Evidence:
     found = to_assess(excerpts)
     if not found:
         return evidence
+    rows = {key: {"field": name, **excerpt.shown()} for key, (name, excerpt) in found.items()}
+    names, texts = tuple(found), (prompts.ASSESSMENT, prompts.assessing(context.question_text, rows))
+    task, schema = PromptTask.DJ_TEMPLATE_HALLUCINATION, assessments_schema(names)
     try:
-        return await _assess(case, evidence, found)
+        assessments = await replied(context, task, texts, schema, lambda data: read_assessments(data, names))
     except PortError as error:
         context.warn(f"deep judgment: the search results were not assessed ({error})")
         return evidence
-
-
-async def _assess(case: Case, evidence: Evidence, found: Mapping[str, tuple[str, Excerpt]]) -> Evidence:
-    rows = {key: {"field": name, **excerpt.shown()} for key, (name, excerpt) in found.items()}
-    statements = prompts.as_data(rows, "statements and search results")
-    assessments = await ask(
-        case.context,
-        PromptTask.DJ_TEMPLATE_HALLUCINATION,
-        prompts.ASSESSMENT,
-        f"{case.question}\n\nStatements from the answer, with what was found about each:\n{statements}\n\n"
-        "Assess each statement.",
-        assessments_schema(tuple(found)),
-        lambda data: read_assessments(data, tuple(found)),
-    )
-    excerpts = with_assessments(evidence.excerpts, found, assessments)
+    excerpts = with_assessments(excerpts, found, assessments.parsed)
     risks = dict.fromkeys(evidence.without, RISKS[-1])
     for name, rows_ in excerpts.items():
         if known := [e.hallucination_risk for e in rows_ if e.hallucination_risk]:
-            risks[name] = risk_of(known, RISKS)
+            risks[name] = max(known, key=RISKS.index)
     return evolve(evidence, excerpts=excerpts, risks={name: risks[name] for name in case.names if name in risks})
 
 
@@ -187,15 +170,10 @@ async def reasoned(case: Case, evidence: Evidence, *, from_text: bool) -> Eviden
     else:
         task, system = PromptTask.DJ_TEMPLATE_REASONING, prompts.REASONING
         basis = f"Evidence from the {case.label}:\n{evidence.shown(case.names, reasoning=False)}"
-    texts = await ask(
-        case.context,
-        task,
-        system,
-        f"{case.question}\n\n{case.fields()}\n\n{basis}\n\nReason about each field.",
-        texts_schema(case.names, "What the evidence says about this field and which value follows."),
-        lambda data: read_texts(data, case.names),
-    )
-    return evolve(evidence, reasoning={name: text for name, text in texts.items() if text})
+    texts = system, f"{case.question}\n\n{case.fields()}\n\n{basis}\n\nReason about each field."
+    schema = texts_schema(case.names, "What the evidence says about this field and which value follows.")
+    found = await replied(case.context, task, texts, schema, lambda data: read_texts(data, case.names))
+    return evolve(evidence, reasoning={name: text for name, text in found.parsed.items() if text})
 
 
 async def parsed(case: Case, evidence: Evidence) -> ParsePortResult:

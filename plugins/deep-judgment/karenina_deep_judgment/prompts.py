@@ -86,6 +86,15 @@ def as_data(rows: Any, label: str) -> str:
     return untrusted(json.dumps(rows, ensure_ascii=False, indent=1), label)
 
 
+def assessing(question: str, rows: Any) -> str:
+    """The prompt about statements from an answer: the rows say what was found about each."""
+    statements = as_data(rows, "statements and search results")
+    return (
+        f"Question:\n{question}\n\nStatements from the answer, with what was found about each:\n{statements}\n\n"
+        "Assess each statement."
+    )
+
+
 def refused(rows: list[Any], label: str, request: str) -> str:
     """The prompt about the judge's rejected quotations; empty where there are none. `label` is the text's."""
     if not rows:

@@ -26,7 +26,7 @@ REASONING_PARTS = {
     "conclusion": "To what degree the trait is there, in words and without a score.",
 }
 """The parts of the reasoning about a trait, in their order."""
-MOST_PROBLEMS = 20
+MOST_PROBLEMS = 20  # chosen: a reply with more is wrong throughout
 T = TypeVar("T")
 Read = Callable[[Mapping[str, Any]], T]
 """Makes something of a reply. Raises FillError with what is wrong with it, in words for the judge."""
@@ -171,19 +171,6 @@ def _refuse(problems: Sequence[str]) -> None:
 
 def _shown(value: Any) -> str:
     return shortened("nothing" if value is None else repr(value), 80)
-
-
-async def ask(
-    context: VerificationContext,
-    task: str,
-    system: str,
-    user: str,
-    schema: Mapping[str, Any],
-    read: Read[T],
-) -> T:
-    """What `read` makes of the judge's reply. Raises as `replied` does."""
-    found: T = (await replied(context, task, (system, user), schema, read)).parsed
-    return found
 
 
 async def replied(

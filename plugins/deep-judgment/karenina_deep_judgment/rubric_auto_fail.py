@@ -30,8 +30,7 @@ class DeepJudgmentRubricAutoFail(Stage):
     )
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        allowed = super().should_run(context)
-        if not allowed:
+        if not (allowed := super().should_run(context)):
             return allowed
         if not context.get_result_field("deep_judgment_rubric_performed", False):
             return Skip("no trait was judged deeply")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -19,11 +20,10 @@ from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.errors import ParseError, PortError
 from karenina_core.pipeline.engine import stops_item
-from karenina_core.ports import ParsePortResult
 
 from . import rubric_prompts as prompts
 from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
-from .prompts import ASSESSMENT, as_data, refused
+from .prompts import ASSESSMENT, as_data, assessing, refused
 from .quotations.matching import Source
 from .replies import (
     RISKS,
@@ -37,7 +37,7 @@ from .replies import (
     reasoning_schema,
     replied,
 )
-from .searching import AT_ONCE, looked_up, risk_of, to_assess, with_assessments
+from .searching import AT_ONCE, looked_up, to_assess, with_assessments
 
 T = TypeVar("T")
 LIST = "excerpts"
@@ -97,16 +97,12 @@ class TraitWork:
         """The risks of the quotations in their order, and the highest; None where none of them was assessed."""
         risks = [excerpt.hallucination_risk for excerpt in self.quotations]
         known = [risk for risk in risks if risk is not None]
-        return {"overall_risk": risk_of(known, RISKS), "per_excerpt_risks": risks} if known else None
+        return {"overall_risk": max(known, key=RISKS.index), "per_excerpt_risks": risks} if known else None
 
     async def ask(self, task: str, texts: tuple[str, str], schema: Mapping[str, Any], read: Read[T]) -> T:
         """What `read` makes of the judge's reply, in a place of the item. Raises ParseError and PortError."""
-
-        async def made() -> ParsePortResult:
-            return await replied(self.case.context, task, texts, schema, read)
-
         try:
-            result = await self.case.in_turn(made)
+            result = await self.case.in_turn(partial(replied, self.case.context, task, texts, schema, read))
         except BaseException as error:
             # An adapter's exceptions become PortErrors: other exceptions are raised before the call.
             if isinstance(error, PortError):
@@ -208,12 +204,10 @@ async def assessed(work: TraitWork) -> None:
     if not found:
         return
     rows = {key: excerpt.shown() for key, (_, excerpt) in found.items()}
-    shown = as_data(rows, "statements and search results")
-    text = f"Question:\n{context.question_text}\n\nStatements from the answer, with what was found about each:\n{shown}"
     try:
         assessments = await work.ask(
             PromptTask.DJ_RUBRIC_HALLUCINATION,
-            (ASSESSMENT, f"{text}\n\nAssess each statement."),
+            (ASSESSMENT, assessing(context.question_text, rows)),
             assessments_schema(tuple(found)),
             lambda data: read_assessments(data, tuple(found)),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import evolve
@@ -23,7 +24,7 @@ from .replies import Assessment
 
 AT_ONCE = 4
 """Searches of one item that run at the same time."""
-MOST_RESULTS = 5
+MOST_RESULTS = 5  # chosen, above what `tavily` is asked for by default
 MOST_CHARACTERS = 2_000
 """What is kept of a search: it goes into a prompt and into the result."""
 
@@ -35,53 +36,39 @@ Found = Mapping[str, tuple[Excerpt, ...]]
 async def looked_up(
     app: Karenina, wanted: Any, excerpts: Found, places: asyncio.Semaphore | None = None
 ) -> tuple[Found, list[str]]:
-    """The excerpts with what a search for each of them found, and warnings for the result.
+    """The excerpts with what a search for each of them found, or with why it failed, and warnings for the result.
 
     `wanted` is the search tool as a configuration names it. One that cannot be made is a search that failed, like one
-    that is made and raises.
+    that is made and raises. Equal quotations are searched for once. Explanations without a quotation stay as they are.
+    Every search takes one of the places; by default there are `AT_ONCE`.
     """
+    texts = list(dict.fromkeys(e.text for rows in excerpts.values() for e in rows if e.text))
+    found: dict[str, Sequence[SearchResult] | str]
     try:
         tool = search_tool_of(app, wanted)
     except BaseException as error:  # third-party constructors and middleware fail like a search
         if stops_item(error):
             raise
         why = reason_of(error)
-        return _failed(excerpts, why), [f"there is no search ({why})"]
-    attached, failures = await searched(excerpts, tool, places)
-    if not failures:
-        return attached, []
-    made = sum(excerpt.search_error is not None for rows in attached.values() for excerpt in rows)
-    return attached, [f"the search for {made} excerpts failed ({failures[0]})"]
-
-
-def _failed(excerpts: Found, why: str) -> Found:
-    return {name: tuple(_with(e, why) if e.text else e for e in rows) for name, rows in excerpts.items()}
-
-
-async def searched(
-    excerpts: Mapping[str, Sequence[Excerpt]], tool: SearchTool, places: asyncio.Semaphore | None = None
-) -> tuple[dict[str, tuple[Excerpt, ...]], list[str]]:
-    """The excerpts with what a search for each of them found, or with why it failed; and every failure once.
-
-    Equal quotations are searched for once. Explanations without a quotation stay as they are. Every search takes one
-    of the places; by default there are `AT_ONCE`.
-    """
-    places = places or asyncio.Semaphore(AT_ONCE)
-
-    async def look_up(text: str) -> Sequence[SearchResult] | str:
-        async with places:
-            try:
-                return await tool.asearch(text)
-            except SearchError as error:
-                return reason_of(error)
-
-    texts = list(dict.fromkeys(e.text for rows in excerpts.values() for e in rows if e.text))
-    found = dict(zip(texts, await asyncio.gather(*map(look_up, texts)), strict=True))
+        found, what = dict.fromkeys(texts, why), "there is no search"
+    else:
+        look_up = partial(_result, tool, places or asyncio.Semaphore(AT_ONCE))
+        found = dict(zip(texts, await asyncio.gather(*map(look_up, texts)), strict=True))
+        why, what = next((error for error in found.values() if isinstance(error, str)), ""), ""
     attached = {
         name: tuple(_with(excerpt, found[excerpt.text]) if excerpt.text else excerpt for excerpt in rows)
         for name, rows in excerpts.items()
     }
-    return attached, list(dict.fromkeys(error for error in found.values() if isinstance(error, str)))
+    failed = sum(excerpt.search_error is not None for rows in attached.values() for excerpt in rows)
+    return attached, [f"{what or f'the search for {failed} excerpts failed'} ({why})"] if why else []
+
+
+async def _result(tool: SearchTool, places: asyncio.Semaphore, text: str) -> Sequence[SearchResult] | str:
+    async with places:
+        try:
+            return await tool.asearch(text)
+        except SearchError as error:
+            return reason_of(error)
 
 
 def _with(excerpt: Excerpt, found: Sequence[SearchResult] | str) -> Excerpt:
@@ -122,8 +109,3 @@ def reason_of(error: BaseException) -> str:
 
 def _cut(text: str) -> str:
     return shortened(text, MOST_CHARACTERS)
-
-
-def risk_of(risks: Sequence[str], scale: Sequence[str]) -> str:
-    """The highest of the risks; `scale` is in ascending order."""
-    return max(risks, key=scale.index)

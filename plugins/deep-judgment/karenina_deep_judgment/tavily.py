@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from attrs import field, frozen, validators
@@ -22,14 +22,11 @@ from karenina_core import hookimpl
 from karenina_core.errors import PortError, SearchError, one_line
 from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
-if TYPE_CHECKING:
-    pass
-
 KEY = "TAVILY_API_KEY"
 LONGEST_QUERY = 400
 """Characters; Tavily refuses longer queries."""
-MOST_BYTES = 4_000_000
-POLICY = RetryPolicy(
+MOST_BYTES = 4_000_000  # chosen, far above 20 results
+POLICY = RetryPolicy(  # chosen, so that all attempts fit into the default `timeout`
     rate_limited=AttemptPolicy(3, 0.5, 5.0),
     server=AttemptPolicy(2, 0.5, 2.0),
     connection=AttemptPolicy(2, 0.5, 2.0),
@@ -80,11 +77,10 @@ class TavilySearch:
         key = _key()
         if not key:
             raise SearchError(self.problem())
-        words = " ".join(query.split())
-        if len(words) > LONGEST_QUERY:  # cut between words
-            words = words[: LONGEST_QUERY + 1].rpartition(" ")[0] or words[:LONGEST_QUERY]
         try:
-            found = await with_retries(lambda: self._asked(words, key), POLICY, max_elapsed=self.settings.timeout)
+            found = await with_retries(
+                lambda: self._asked(_shortened(query), key), POLICY, max_elapsed=self.settings.timeout
+            )
         except PortError as error:
             raise SearchError(f"tavily: {error}".replace(key, "***")) from None
         if not isinstance(found, Mapping) or not isinstance(found.get("results"), list):
@@ -119,6 +115,14 @@ class TavilySearch:
 
 def _key() -> str:
     return os.environ.get(KEY, "").strip()
+
+
+def _shortened(query: str) -> str:
+    """A query that the API allows, cut between words."""
+    words = " ".join(query.split())
+    if len(words) <= LONGEST_QUERY:
+        return words
+    return words[: LONGEST_QUERY + 1].rpartition(" ")[0] or words[:LONGEST_QUERY]
 
 
 def _content(status: int, headers: Mapping[str, str], body: bytes) -> Any:

@@ -20,7 +20,7 @@ from .equivalence import Accepted, Pair, Wrong, opinions
 from .settings import EMBEDDING_THRESHOLD
 
 FEATURE = "embedding_check"
-REASON_LIMIT = 200
+REASON_LIMIT = 200  # characters of the judge's reasoning; chosen
 FAILURES = (PluginError, PortError, TemplateError)
 """What may go wrong with an embedder, a judge and a template."""
 

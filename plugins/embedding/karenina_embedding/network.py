@@ -16,16 +16,16 @@ from safetensors.numpy import load
 from tokenizers import Tokenizer
 
 Array: TypeAlias = npt.NDArray[np.float32]
-LAYERS = 6
+LAYERS = 6  # as the model was published, like the next two
 HEADS = 12
 HEAD_WIDTH = 32
 MOST_PIECES = 256
 """Word pieces that are read of a text, its two marks included; the rest is cut off. The model was trained so."""
 MOST_TOGETHER = 2048
 """Word pieces, padding included, that go through the network together. It bounds the memory of a call."""
-TINY = np.float32(1e-12)
+TINY = np.float32(1e-12)  # layer_norm_eps of the published configuration
 MASKED = np.float32(-1e9)
-ERF_END = 6.0
+ERF_END = 6.0  # in single precision erf(6 / sqrt(2)) is 1
 ERF_STEPS = 8192
 _erf_at = np.array([math.erf(i * ERF_END / ERF_STEPS / math.sqrt(2)) for i in range(ERF_STEPS + 2)])
 ERF = _erf_at[:-1].astype(np.float32)

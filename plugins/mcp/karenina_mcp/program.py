@@ -25,7 +25,7 @@ from .session import MOST_BYTES, Line
 
 MARK = "KARENINA_TOOL_SERVER"
 """The environment variable by which all that a program has started is found at its end."""
-CHUNK = 65536
+CHUNK = 65536  # bytes; what a pipe of Linux holds
 END = 1024
 """Bytes kept of both ends of a line that is too long: the id of the message is in one of them."""
 GRACE_SECONDS = 1.0

@@ -23,14 +23,13 @@ from karenina_core.plugin.registry import is_installed
 from karenina_core.ports.values import Tool, ToolOutcome
 
 from .addresses import Program, Service, parse_address
-from .answers import as_outcome
-from .changes import Changes, changes_between
 from .session import Line, Session, first_cause, port_error
 from .settings import McpSettings
+from .tools import Changes, as_outcome, changes_between
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR")
 """What a program gets to know of the environment, beside what the settings name."""
-MOST_PAGES = 100
+MOST_PAGES = 100  # chosen, as the next: more than any model can be offered
 MOST_TOOLS = 1000
 MOST_WORDS = 4000
 """Characters of an error that a server reports outside of a result."""

@@ -17,7 +17,7 @@ MOST_OUTPUT = 2000
 """Characters of a program's stderr that are kept."""
 END_SECONDS = 5.0
 """For an orderly end; then the session is cancelled."""
-LISTEN_AGAIN_SECONDS = 5.0
+LISTEN_AGAIN_SECONDS = 5.0  # chosen: calls find changes too
 ANNOUNCEMENT = "notifications/tools/list_changed"
 
 

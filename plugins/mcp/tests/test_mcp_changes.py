@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_calls.tools.tool_servers import tool_digest
-from karenina_mcp.changes import changes_between
 from karenina_mcp.server import McpServer
+from karenina_mcp.tools import changes_between
 
 from karenina_core.ports.values import Tool
 

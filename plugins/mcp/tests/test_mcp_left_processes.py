@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from karenina_calls.secrets.known_secrets import secrets_of
-from karenina_mcp.answers import as_outcome
+from karenina_mcp.tools import as_outcome
 
 from karenina_core.testing import application
 

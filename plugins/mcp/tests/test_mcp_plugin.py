@@ -123,7 +123,7 @@ TEXT = {"type": "text", "text": "three rows"}
     ],
 )
 def test_what_a_result_becomes(content: list[dict[str, Any]], structured: Any, text: str) -> None:
-    from karenina_mcp.answers import as_outcome
+    from karenina_mcp.tools import as_outcome
 
     outcome = as_outcome(result(*content, structured=structured))
     assert (outcome.content, outcome.is_error) == (text, False)

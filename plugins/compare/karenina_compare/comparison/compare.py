@@ -13,7 +13,7 @@ from ..question_groups import Cluster, Groups, group_notes, groups_of
 from .details import flipped, ties
 from .rows import Facing, judged, row
 from .sides import Models, Side, matched, paired, sides_of
-from .values import Comparison, Correction, Flip, Pair
+from .values import Comparison, Correction, Flip, Pair, Row
 
 Results = Iterable[VerificationResult]
 
@@ -58,12 +58,12 @@ def compare(
     wanted_a = _wanted(sides_a, *(set(names) for names in mapping))
     wanted_b = _wanted(sides_b, *(set(names.values()) for names in mapping))
     ids_a, ids_b = ({result.metadata.question_id for result in own} for own in (first, second))
-    made = [row(one) for one in facing if _is_due(one)]
+    rows, flips = _judged(facing, correction, alpha)
     return Comparison(
         name_a=names[0],
         name_b=names[1],
-        rows=judged(made, correction, alpha),
-        flipped=_ordered(flip for one in facing for flip in flipped(one)),
+        rows=rows,
+        flipped=flips,
         unpaired_a=_unpaired(wanted_a - {(p.answering, p.parsing) for p in pairs}),
         unpaired_b=_unpaired(wanted_b - {(p.answering_b, p.parsing_b) for p in pairs}),
         only_a=tuple(sorted(ids_a - ids_b)),
@@ -76,7 +76,7 @@ def compare(
         alpha=alpha,
         level=level,
         notes=_notes(measures, cluster, ("A: ", a, first), ("B: ", b, second)),
-        nothing="" if made else _nothing(chosen, pairs, APART),
+        nothing="" if rows else _nothing(chosen, pairs, APART),
     )
 
 
@@ -112,13 +112,13 @@ def compare_models(
         for one, other in combinations([answering for answering, parsing in sides if parsing == judge], 2)
         for measure in chosen
     ]
-    rows = judged([row(one) for one in facing if _is_due(one)], correction, alpha)
+    rows, flips = _judged(facing, correction, alpha)
     numbers = headline_of(_of(items, set(sides)), cluster=cluster, planned=planned, level=level)
     return Comparison(
         name_a=name,
         name_b=name,
         rows=rows,
-        flipped=_ordered(flip for one in facing for flip in flipped(one)),
+        flipped=flips,
         within=True,
         ties=ties(sides, rows, chosen, alpha),
         numbers_a=numbers,
@@ -159,19 +159,18 @@ def _facing(
     return Facing(pair=pair, measure=measure, a=of_a, b=of_b, groups=groups, level=level, changed=changed)
 
 
-def _is_due(facing: Facing) -> bool:
-    """Whether either side has items that the measure is due in."""
-    return bool(facing.seen(facing.a))
+def _judged(facing: Sequence[Facing], correction: Correction, alpha: float) -> tuple[tuple[Row, ...], tuple[Flip, ...]]:
+    """A row for each measure that is due in items of either side, and the questions that changed, the worst first."""
+    rows = judged([row(one) for one in facing if one.seen(one.a)], correction, alpha)
+    flips = (flip for one in facing for flip in flipped(one))
+    places = {"worse": 0, "different": 1, "better": 2}
+    order = sorted(flips, key=lambda f: (places[f.change], -abs(f.b - f.a), f.metric, f.question_id, f.pair))
+    return rows, tuple(order)
 
 
 def _of(items: Iterable[Item], taken: set[Models]) -> list[Item]:
     abouts = ((item, item.result.metadata) for item in items)
     return [item for item, about in abouts if (about.answering_model, about.parsing_model) in taken]
-
-
-def _ordered(flips: Iterable[Flip]) -> tuple[Flip, ...]:
-    places = {"worse": 0, "different": 1, "better": 2}
-    return tuple(sorted(flips, key=lambda f: (places[f.change], -abs(f.b - f.a), f.metric, f.question_id, f.pair)))
 
 
 def _wanted(sides: Iterable[Models], models: set[str], judges: set[str]) -> set[Models]:

@@ -1,15 +1,20 @@
-"""A comparison as one JSON document: the keys that `karenina compare --json` promises."""
+"""A comparison for machines: one JSON document, with the keys that `karenina compare --json` promises, JUnit XML, and
+annotations of GitHub Actions (workflow commands, one a line, that a step prints)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
+from xml.etree import ElementTree
 
 from attrs import asdict
+from karenina_cli.output import inline, printable
 from karenina_runs.summaries.estimates import Interval
 
 from .gates import Gate
-from .values import Answers, Comparison, Row
+from .values import Answers, Comparison, Flip, Question, Row
+from .wording import change, headline, line, models, notable
 
 FACTS = ("within", "pairs", "unasked_b", "correction", "alpha", "level")
 LISTS = ("unpaired_a", "unpaired_b", "only_a", "only_b", "changed_text", "changed_template", "notes")
@@ -19,6 +24,13 @@ OF_ROW = (
     *("clusters", "higher_is_better"),
 )
 """What the document has under the names of the attributes."""
+NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold."""
+TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+MOST = 10
+"""GitHub shows so many annotations of a kind for a step."""
+LONGEST = 1_000
+"""Characters of a message; chosen."""
 
 
 def document(comparison: Comparison, gates: Sequence[Gate] = ()) -> dict[str, Any]:
@@ -69,3 +81,105 @@ def _limits(interval: Interval | None) -> dict[str, float | None]:
 def _answers(side: str, answers: Answers) -> dict[str, Any]:
     columns = {"outcomes": dict(answers.outcomes), "answer": answers.excerpt, "why": answers.why}
     return {f"{name}_{side}": value for name, value in columns.items()}
+
+
+def junit(comparison: Comparison, gates: Sequence[Gate]) -> str:
+    """One suite of gates, and one for each row with a test case for each question; the XML has its declaration.
+
+    A question that got worse is a failure, one that ended in an error in B alone an error, and one without a value on
+    some other ground skipped. The gates alone decide how the command ends.
+    """
+    root = ElementTree.Element("testsuites", name=_text(f"{comparison.name_a} and {comparison.name_b}"))
+    if gates:
+        checked = []
+        for gate in gates:
+            case = _case("gates", f"{gate.name}: {gate.about}")
+            if gate.passed:
+                ElementTree.SubElement(case, "system-out").text = _text(gate.message)
+            else:
+                ElementTree.SubElement(case, "failure", type="gate", message=_text(gate.message))
+            checked.append(case)
+        _suite(root, "gates", checked)
+    flips = {(flip.pair, flip.metric, flip.question_id): flip for flip in comparison.flipped}
+    for row in comparison.rows:
+        name = f"{models(row.pair)}: {row.metric}"
+        cases = [_question(q, flips.get((row.pair, row.metric, q.id)), row, name) for q in row.by_question]
+        _suite(root, name, cases)
+    for key in ("tests", "failures", "errors"):  # schemas know `skipped` of suites alone
+        root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _suite(root: ElementTree.Element, name: str, cases: Sequence[ElementTree.Element]) -> None:
+    counts = {key: sum(case.find(tag) is not None for case in cases) for key, tag in TAGS.items()}
+    facts = {"name": _text(name), "tests": str(len(cases)), **{key: str(count) for key, count in counts.items()}}
+    suite = ElementTree.SubElement(root, "testsuite", facts)
+    suite.extend(cases)
+
+
+def _case(suite: str, name: str) -> ElementTree.Element:
+    return ElementTree.Element("testcase", classname=_text(suite), name=_text(name), time="0")
+
+
+def _question(question: Question, flip: Flip | None, row: Row, suite: str) -> ElementTree.Element:
+    case = _case(suite, question.id)
+    if question.a is None or question.b is None:
+        error = question.a is not None and any(reason.startswith("error") for reason in question.missing_b)
+        reasons_a, reasons_b = (", ".join(q) or "has a value" for q in (question.missing_a, question.missing_b))
+        missing = f"A: {reasons_a}; B: {reasons_b}"
+        ElementTree.SubElement(case, "error" if error else "skipped", type="missing", message=_text(missing))
+    elif flip is not None and flip.change == "worse":
+        failure = ElementTree.SubElement(case, "failure", type="worse", message=_text(change(flip, row.is_rate)))
+        failure.text = _text(_side_by_side(flip))
+    elif flip is not None:
+        ElementTree.SubElement(case, "system-out").text = _text(f"{flip.change}\n{_side_by_side(flip)}")
+    return case
+
+
+def _side_by_side(flip: Flip) -> str:
+    return f"Question: {flip.question}\nA: {flip.of_a.excerpt}\nB: {flip.of_b.excerpt}\nWhy: {flip.of_b.why}"
+
+
+def _text(text: str) -> str:
+    return NO_XML.sub("\ufffd", printable(text))
+
+
+def github(comparison: Comparison, gates: Sequence[Gate]) -> str:
+    """Failed gates are errors, questions that got worse warnings, and the rows notices.
+
+    Escapes are those of the runner: %, CR and LF in messages, and also : and , in properties.
+    """
+    lines: list[str] = []
+    failed = [gate for gate in gates if not gate.passed]
+    shown = failed if len(failed) <= MOST else failed[: MOST - 1]
+    for gate in shown:
+        lines.append(_command("error", f"{gate.name} gate failed", f"{gate.about}: {gate.message}"))
+    if len(failed) > len(shown):
+        lines.append(_command("error", "gates", f"{len(failed)} gates failed, {len(shown)} of them are shown"))
+    rates = {row.metric: row.is_rate for row in comparison.rows}
+    worse = [flip for flip in comparison.flipped if flip.change == "worse"]
+    listed = worse if len(worse) <= MOST else worse[: MOST - 1]
+    for flip in listed:
+        message = f"{change(flip, rates[flip.metric])}. {flip.of_b.why}"
+        lines.append(
+            _command("warning", f"worse: {flip.question_id}", f"{models(flip.pair)}, {flip.metric}: {message}")
+        )
+    if len(worse) > len(listed):
+        lines.append(_command("warning", "worse", f"{len(worse)} questions got worse, {len(listed)} of them are shown"))
+    for row in notable(comparison.rows)[: MOST - 1]:
+        cells = line(row)
+        message = f"{cells.verdict}: {cells.difference}, adjusted p = {cells.p}"
+        lines.append(_command("notice", f"{cells.models}: {cells.metric}", message))
+    lines.append(_command("notice", "comparison", headline(comparison)))
+    return "".join(f"{text}\n" for text in lines)
+
+
+def _command(level: str, title: str, message: str) -> str:
+    shown = inline(printable(title), 200)
+    named = _data(shown).replace(":", "%3A").replace(",", "%2C")
+    return f"::{level} title={named}::{_data(inline(printable(message), LONGEST))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

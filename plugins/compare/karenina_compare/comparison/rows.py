@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from ..measures import Measure
+from ..measures import Measure, mean
 from ..question_groups import Groups, group_of
 from ..statistics.multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
 from ..statistics.resampling import PermutationTest, permutation_test
@@ -71,8 +71,8 @@ def row(facing: Facing) -> tuple[Row, Effect | None]:
     made = Row(
         pair=facing.pair,
         metric=facing.measure.name,
-        a=_mean(values_a),
-        b=_mean(values_b),
+        a=mean(values_a),
+        b=mean(values_b),
         difference=found.difference if found else None,
         interval=found.interval if found else None,
         p_value=found.p_value if found else None,
@@ -196,7 +196,3 @@ def _bounds(measure: Measure, a: Mapping[str, Seen], b: Mapping[str, Seen]) -> t
 
 def _reasons(seen: Mapping[str, Seen]) -> dict[str, int]:
     return dict(sorted(Counter(reason for one in seen.values() for reason in one.missing).items()))
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

@@ -16,9 +16,8 @@ from karenina_core.errors import BenchmarkError, ConfigError
 
 from ..numbers import unfinished
 from ..question_groups import grouping, groups_of
-from .ci import github, junit
 from .compare import compare, compare_models
-from .document import document
+from .document import document, github, junit
 from .gates import Limits, gates
 from .tables import markdown, parts
 from .values import Comparison

@@ -11,7 +11,7 @@ from attrs import field, frozen
 from karenina_core.errors import ConfigError, did_you_mean
 from karenina_core.values.result import VerificationResult
 
-from ..measures import ABSENT, Item, Measures, Reading
+from ..measures import ABSENT, Item, Measures, Reading, mean
 from ..numbers import Planned
 from .values import Pair
 
@@ -37,7 +37,7 @@ class Seen:
 
     @property
     def mean(self) -> float | None:
-        return sum(self.values) / len(self.values) if self.values else None
+        return mean(self.values)
 
     @property
     def lost(self) -> float | None:
@@ -62,7 +62,6 @@ class Seen:
 class Side:
     """One pair of models of one run."""
 
-    models: Models
     items: Mapping[str, tuple[VerificationResult, ...]] = field(repr=False)
     """By question, ordered by replicate."""
     seen: Mapping[str, Mapping[str, Seen]] = field(repr=False)
@@ -92,7 +91,7 @@ def sides_of(items: Iterable[Item], measures: Measures, planned: Planned | None 
             name: {question: Seen.of(found) for question, found in of_questions.items()}
             for name, of_questions in readings.items()
         }
-        sides[models] = Side(models, {question: tuple(found) for question, found in results.items()}, seen)
+        sides[models] = Side({question: tuple(found) for question, found in results.items()}, seen)
     return sides
 
 

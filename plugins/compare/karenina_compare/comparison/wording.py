@@ -11,6 +11,7 @@ from karenina_runs.summaries.estimates import Interval
 
 from karenina_core.errors import plural
 
+from ..question_groups import some_of
 from .values import Comparison, Flip, Pair, Row
 
 
@@ -218,5 +219,4 @@ def _of_row(row: Row, alpha: float) -> list[str]:
 
 
 def _questions(what: str, ids: Sequence[str]) -> list[str]:
-    shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-    return [f"Questions {what}: {len(ids)} ({shown})"] if ids else []
+    return [f"Questions {what}: {len(ids)} ({some_of(ids)})"] if ids else []

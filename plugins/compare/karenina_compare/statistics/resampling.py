@@ -72,11 +72,14 @@ def bootstrap_mean(
     tails = (1 - level) / 2, (1 + level) / 2
     if method == "bca":
         tails = bca_tails(spread, mean, acceleration(totals, sizes), level, 50 * rounding(array))
+    low, high = (float(limit) for limit in np.quantile(spread, tails))
+    if not (math.isfinite(low) and low <= high):
+        raise StatisticsError(f"the {name} has no interval at level {level}; use a lower level or mean_interval")
     return Estimate(
         value=mean,
         n=n,
         method=name,
-        interval=_quantiles(spread, tails, level, name),
+        interval=Interval(low, high, level, name),
         standard_error=float(spread.std(ddof=1)),
         clusters=groups,
         resamples=repeats,
@@ -170,13 +173,6 @@ def bca_tails(spread: Floats, mean: float, skew: float, level: float, tolerance:
     return tail((1 - level) / 2), tail((1 + level) / 2)
 
 
-def _quantiles(spread: Floats, tails: tuple[float, float], level: float, name: str) -> Interval:
-    low, high = (float(limit) for limit in np.quantile(spread, tails))
-    if not (math.isfinite(low) and low <= high):
-        raise StatisticsError(f"the {name} has no interval at level {level}; use a lower level or mean_interval")
-    return Interval(low, high, level, name)
-
-
 @frozen
 class PermutationTest:
     """How often random signs give a mean difference at least as far from 0 as the observed one."""
@@ -224,7 +220,10 @@ def permutation_test(
     if sizes[-1] - sizes[0] <= SLACK * sizes[-1]:
         return PermutationTest(mean, even_binomial_two_sided(int((units > 0).sum()), len(sizes)), True, None)
     if len(sizes) <= ENUMERATED:
-        return PermutationTest(mean, float((_every_sum(sizes) >= observed).mean()), True, None)
+        sums = sizes[-1:]  # under all signs of all but the last, whose sign only mirrors them
+        for size in sizes[:-1]:
+            sums = np.concatenate([sums + size, sums - size])
+        return PermutationTest(mean, float((np.abs(sums) >= observed).mean()), True, None)
     repeats = default_resamples(len(sizes)) if given is None else given
     hits = _hits(sizes, observed, repeats, np.random.default_rng(seed))
     drawn, bound = (1 + hits) / (1 + repeats), _hoeffding(sizes, observed)
@@ -238,14 +237,6 @@ def _hoeffding(sizes: Floats, observed: float) -> float:
     largest = float(sizes[-1])
     share = observed / largest
     return max(sys.float_info.min, 2 * math.exp(-share * share / (2 * float(np.square(sizes / largest).sum()))))
-
-
-def _every_sum(sizes: Floats) -> Floats:
-    """The absolute sums under all signs of all but the last, whose sign only mirrors them."""
-    sums = sizes[-1:]
-    for size in sizes[:-1]:
-        sums = np.concatenate([sums + size, sums - size])
-    return np.abs(sums)
 
 
 def _hits(sizes: Floats, observed: float, resamples: int, rng: np.random.Generator) -> int:

@@ -128,17 +128,14 @@ def aside_at(words: Words, number: int) -> Aside | None:
     keys = words.keys[number:behind]
     if is_unit(keys) or (is_comma and is_clause(keys)):
         return None
-    figures = not is_comma and _has_figures_alone(words, found.group(), number, behind)
+    figures = False  # whether the numbers in brackets report on the sentence and are no part of what it says
+    if not is_comma:
+        aside = found.group()
+        counted = COUNT.fullmatch(aside) is not None and not any(is_unit([key]) for key in keys)
+        figures = counted or YEARS.fullmatch(aside) is not None or STATISTIC.search(folded(aside)) is not None
     if any(_counts(words, token, bracketed=not is_comma, figures=figures) for token in tokens):
         return None
     return Aside(behind, found.start(), found.end())
-
-
-def _has_figures_alone(words: Words, aside: str, number: int, behind: int) -> bool:
-    """Whether the numbers in brackets report on the sentence and are no part of what it says."""
-    if YEARS.fullmatch(aside) or STATISTIC.search(folded(aside)):
-        return True
-    return COUNT.fullmatch(aside) is not None and not any(is_unit([key]) for key in words.keys[number:behind])
 
 
 def _counts(words: Words, number: int, *, bracketed: bool, figures: bool) -> bool:

@@ -168,28 +168,20 @@ class Source:
                 return Passage(*self._normalised.original(start, end), 1.0)
         if len(asked.plain) > LONGEST_ALIGNED:
             return None
-        found = self._most_similar(asked)
-        return found if found is not None and found.similarity >= threshold else None
+        # the most similar of the first passages that the quotation follows; it does not depend on the threshold
+        passages = (self._passage(asked, path) for path in _Search(asked.words, self._words).paths())
+        best: Passage | None = None
+        for found in islice((passage for passage in passages if passage is not None), MOST_ALIGNED):
+            if best is None or found.similarity > best.similarity:
+                best = found
+            if best.similarity == 1.0:
+                break
+        return best if best is not None and best.similarity >= threshold else None
 
     def _shows_something(self, quotation: str) -> bool:
         """A single character is found in any text; it counts where the text has no other (an answer like `**B**`)."""
         found = SUBSTANCE.findall(quotation)
         return len(found) > 1 or (bool(found) and len(self.text) < 100 and SUBSTANCE.findall(self.text) == found)
-
-    def _most_similar(self, asked: _Asked) -> Passage | None:
-        """The most similar of the first passages that the quotation follows; it does not depend on any threshold."""
-        best: Passage | None = None
-        looked_at = 0
-        for path in _Search(asked.words, self._words).paths():
-            found = self._passage(asked, path)
-            if found is None:
-                continue
-            looked_at += 1
-            if best is None or found.similarity > best.similarity:
-                best = found
-            if best.similarity == 1.0 or looked_at == MOST_ALIGNED:
-                break
-        return best
 
     def _passage(self, asked: _Asked, path: _Path) -> Passage | None:
         """The passage of the original text, unless it tears something apart or joins what is apart."""
@@ -221,9 +213,9 @@ class Source:
         their border."""
         if any(self._borders_in(aside.start, aside.end) for aside in path.asides):
             return True
-        numbers = range(len(self._words))
-        for border in self._borders_in(self._words.starts[path.pairs[0][1]], self._words.ends[path.behind - 1]):
-            behind = bisect_left(numbers, border, key=self._place)
+        starts = self._words.starts
+        for border in self._borders_in(starts[path.pairs[0][1]], self._words.ends[path.behind - 1]):
+            behind = bisect_left(starts, border, key=lambda start: self._normalised.original(start, start + 1)[0])
             word = next((own for own, its in path.pairs if its >= behind), 0)
             if word and not BREAK.search(asked.before(word)):
                 return True
@@ -233,10 +225,6 @@ class Source:
         """The borders within a passage of the normalised text."""
         first, last = self._normalised.original(start, end)
         return self._borders[bisect_right(self._borders, first) : bisect_left(self._borders, last)]
-
-    def _place(self, word: int) -> int:
-        start = self._words.starts[word]
-        return self._normalised.original(start, start + 1)[0]
 
 
 class _Search:
@@ -295,19 +283,17 @@ class _Search:
         asked, source = self.asked, self.source
         if place >= len(source):
             return
-        if source.keys[place] in self.spellings[word] and self._same(word, place):
-            yield word + 1, place + 1
+        key = source.keys[place]
+        if key in self.spellings[word]:
+            same = key == asked.keys[word] or not is_negation(key)
+            if self.exact[word] or source.is_exact(place):  # case, diacritics and spelling count
+                same = asked.written(word) == source.written(place)
+            if same:
+                yield word + 1, place + 1
         if source.compound(place) == asked.keys[word]:
             yield word + 1, place + 2
-        if asked.compound(word) == source.keys[place]:
+        if asked.compound(word) == key:
             yield word + 2, place + 1
-
-    def _same(self, word: int, place: int) -> bool:
-        """Whether case, diacritics and spelling are as they must be."""
-        if self.exact[word] or self.source.is_exact(place):
-            return self.asked.written(word) == self.source.written(place)
-        key = self.source.keys[place]
-        return key == self.asked.keys[word] or not is_negation(key)
 
 
 def _bare(text: str) -> str:
