@@ -143,14 +143,18 @@ class McpServer:
         if isinstance(place, Program):
             from .program import running  # needs anyio, which comes with the SDK
 
-            names = (*PASSED_ON, *self.settings.environment.get(self.name, ()))
-            return running(place.command, {name: os.environ[name] for name in names if name in os.environ}, line)
+            return running(place.command, self._environment(), line)
         from .service import reached
 
         token = os.environ.get(self.settings.token_env.get(self.name, ""))
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = {"timeout": self.settings.start_seconds, "read": self.settings.read_seconds}
         return reached(place, headers, line, timeout)
+
+    def _environment(self) -> dict[str, str]:
+        """What a program gets to know of the environment."""
+        names = (*PASSED_ON, *self.settings.environment.get(self.name, ()))
+        return {name: os.environ[name] for name in names if name in os.environ}
 
     def _secrets(self) -> list[str]:
         """What a program was given and might print: the variables that the settings name, and keys in its arguments."""
