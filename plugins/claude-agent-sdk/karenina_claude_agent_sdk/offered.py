@@ -51,10 +51,6 @@ def offered(sdk: Any, tools: Sequence[Tool], most_calls: int | None) -> Any:
     inline = sdk.ToolAnnotations(maxResultSizeChars=2 * MOST_CHARACTERS)  # else long answers are put into files
     made = []
     for tool in tools:
-        schema = {
-            "type": "object",
-            "properties": {},
-            **tool.input_schema,
-        }  # else the SDK reads it as shorthand
+        schema = {"type": "object", "properties": {}, **tool.input_schema}  # else the SDK reads it as shorthand
         made.append(sdk.tool(tool.name, tool.description, schema, annotations=inline)(handler(tool)))
     return sdk.create_sdk_mcp_server(name=SERVER, tools=made)

@@ -42,13 +42,7 @@ UNKNOWN_PROVIDER = (
     "model its endpoint_base_url or another interface (on the command line --parsing-base-url and --parsing-interface, "
     "or --answering-... for one that answers)"
 )
-ONE_PLAIN_CALL = {
-    "max_retries": 0,
-    "num_retries": 0,
-    "drop_params": False,
-    "caching": False,
-    "no-log": True,
-}
+ONE_PLAIN_CALL = {"max_retries": 0, "num_retries": 0, "drop_params": False, "caching": False, "no-log": True}
 """One request per call, nothing left out of it, no cache, no callbacks."""
 
 

@@ -319,12 +319,7 @@ def _tool(name: str, description: str, properties: Mapping[str, Any], work: Call
     Refused and OSError become answers that are errors; those of the system name no path.
     """
     required = [key for key, schema in properties.items() if "default" not in schema]
-    schema = {
-        "type": "object",
-        "properties": dict(properties),
-        "required": required,
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
 
     async def run(arguments: Mapping[str, Any]) -> ToolOutcome:
         return await to_its_end(partial(outcome, arguments))
