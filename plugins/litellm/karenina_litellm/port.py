@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from attrs import field, frozen
 from karenina_calls.ports.text import sanitize
 from karenina_calls.secrets.known_secrets import secrets_among
+from karenina_calls.wire.endpoints import OWN_SETTINGS, max_response_bytes
 from karenina_calls.wire.openai_wire import output_to_wire, tools_to_wire
 
 from karenina_core.errors import ConfigError, PortError, Problem
@@ -29,7 +30,7 @@ from karenina_core.values.message import Message
 from . import library
 from .faults import known_secrets, port_error
 from .replies import messages_with_thinking, reply, streamed_reply, too_large
-from .routes import OWN_SETTINGS, Route, most_text_bytes, problems, route
+from .routes import Route, problems, route
 
 T = TypeVar("T")
 DEFAULT_SECONDS = 120.0
@@ -75,7 +76,7 @@ class LiteLLM:
 
     @cached_property
     def _limit(self) -> int:
-        return most_text_bytes(self._config)
+        return max_response_bytes(self._config)
 
     @property
     def capabilities(self) -> PortCapabilities:
