@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from karenina_calls.secrets.redaction import redactor
-from karenina_calls.wire.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
+from karenina_calls.wire.openai_errors import error_from_wire, kind_of_status, retry_after_seconds
 
 from karenina_core.errors import ErrorKind, PortError, shortened
 from karenina_core.secrets import MASK, SHORTEST, secrets_in

@@ -17,7 +17,8 @@ from typing import Any
 from urllib.parse import quote
 
 from karenina_calls.ports.batch import BatchCall, BatchState, BatchStatus
-from karenina_calls.wire.openai_wire import error_from_wire, json_from_wire, reply_from_wire
+from karenina_calls.wire.openai_errors import error_from_wire, json_from_wire
+from karenina_calls.wire.openai_wire import reply_from_wire
 
 from karenina_core.errors import ErrorKind, PortError
 from karenina_core.ports import LLMResponse, Message, OutputFormat

@@ -16,15 +16,8 @@ import aiohttp
 from attrs import define
 from karenina_calls.ports.text import sanitize
 from karenina_calls.secrets.redaction import redactor
-from karenina_calls.wire.openai_wire import (
-    error_from_wire,
-    json_from_wire,
-    messages_to_wire,
-    output_to_wire,
-    reply_from_wire,
-    retry_after_seconds,
-    tools_to_wire,
-)
+from karenina_calls.wire.openai_errors import error_from_wire, json_from_wire, retry_after_seconds
+from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
 from karenina_core.errors import PortError, one_line
 from karenina_core.ports import (

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import aiohttp
-from karenina_calls.wire.openai_wire import error_from_wire, json_from_wire
+from karenina_calls.wire.openai_errors import error_from_wire, json_from_wire
 
 from karenina_core.errors import PortError
 

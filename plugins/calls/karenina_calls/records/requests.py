@@ -34,14 +34,14 @@ LLM_FIELDS = tuple(attribute.name for attribute in fields(LLMResponse) if attrib
 
 @frozen
 class _Plain:
-    """A call whose fields are all that makes it."""
+    """A call whose fields, which are plain data, are all that makes it."""
 
-    @property
+    @cached_property
     def canonical(self) -> str:
         """The canonical JSON of the call: what its key is the digest of, and what its line in a recording holds."""
-        return canonical_json(asdict(self))
+        return canonical_json(self._facts())
 
-    @property
+    @cached_property
     def key(self) -> str:
         return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
 
@@ -52,7 +52,10 @@ class _Plain:
 
     def line(self) -> dict[str, Any]:
         """The recording's line without the reply."""
-        return {"format": FORMAT, "key": self.key, **asdict(self)}
+        return {"format": FORMAT, "key": self.key, **self._facts()}
+
+    def _facts(self) -> dict[str, Any]:
+        return {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
 
 
 @frozen
@@ -67,14 +70,6 @@ class Request(_Plain):
     schema: Mapping[str, Any] | None = None
     channel: str | None = None
     parameters: Mapping[str, Any] = field(factory=dict)
-
-    @cached_property
-    def canonical(self) -> str:
-        return canonical_json(self._facts())
-
-    @cached_property
-    def key(self) -> str:
-        return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
 
     @property
     def recipient(self) -> str:
@@ -95,19 +90,6 @@ class Request(_Plain):
         """
         parts = f"{self.key}\n{version}\n{question_id}\n{behind}"
         return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
-
-    def _facts(self) -> dict[str, Any]:
-        """The fields by name. All of it is plain data already."""
-        return {
-            "kind": self.kind,
-            "model": self.model,
-            "task": self.task,
-            "replicate": self.replicate,
-            "messages": self.messages,
-            "schema": self.schema,
-            "channel": self.channel,
-            "parameters": self.parameters,
-        }
 
 
 @frozen

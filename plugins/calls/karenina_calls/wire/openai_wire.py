@@ -17,21 +17,9 @@ from karenina_core.errors import PortError
 from karenina_core.ports.values import LLMResponse, OutputFormat, Tool
 from karenina_core.values.message import Message, TextBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 
-from ..ports.text import is_nested_deeper, sanitize
-from .openai_errors import STRICT_JSON, error_from_wire, json_from_wire, kind_of_status, raw_text, retry_after_seconds
+from ..ports.text import is_nested_deeper, sanitize, with_texts
+from .openai_errors import STRICT_JSON, error_from_wire, raw_text
 from .strict_schema import strict_schema
-
-__all__ = [
-    "error_from_wire",
-    "json_from_wire",
-    "kind_of_status",
-    "messages_to_wire",
-    "output_to_wire",
-    "reply_from_wire",
-    "retry_after_seconds",
-    "strict_schema",
-    "tools_to_wire",
-]
 
 FUNCTION_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 CUT_SHORT = frozenset({"length", "content_filter"})
@@ -242,7 +230,7 @@ def _input(text: str, flags: dict[str, None]) -> dict[str, Any] | None:
         return None
     if not isinstance(data, dict) or is_nested_deeper(data):
         return None
-    cleaned: dict[str, Any] = _clean_data(data, flags)
+    cleaned: dict[str, Any] = with_texts(data, lambda part: _clean(part, flags))
     return cleaned
 
 
@@ -282,14 +270,6 @@ def _clean(text: str, flags: dict[str, None]) -> str:
     text, found = sanitize(text)
     flags.update(dict.fromkeys(found))
     return text
-
-
-def _clean_data(value: Any, flags: dict[str, None]) -> Any:
-    if isinstance(value, str):
-        return _clean(value, flags)
-    if isinstance(value, dict):
-        return {_clean(key, flags): _clean_data(entry, flags) for key, entry in value.items()}
-    return [_clean_data(entry, flags) for entry in value] if isinstance(value, list) else value
 
 
 def _text_or_none(value: Any) -> str | None:
