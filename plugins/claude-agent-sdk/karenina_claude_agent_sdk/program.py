@@ -118,11 +118,9 @@ def _environment(
 def _access(config: ModelConfig) -> dict[str, str]:
     """The key and the address. Keys of the environment go to no server that the configuration names."""
     key = (config.api_key() or "").strip()
-    if config.endpoint_base_url is not None:
-        address = {ADDRESS: config.endpoint_base_url}
+    address = {} if config.endpoint_base_url is None else {ADDRESS: config.endpoint_base_url}
+    if address:
         key = key or NO_KEY  # else the program would send the user's own login there
-    else:
-        address = {}
     if key:
         return {config.api_key_env if config.api_key_env in KEYS else KEYS[0]: key, **address}
     return {name: os.environ[name] for name in (*KEYS, ADDRESS) if os.environ.get(name)}

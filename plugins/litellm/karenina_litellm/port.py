@@ -300,17 +300,13 @@ def _cost(litellm: Any, response: Any, request: Mapping[str, Any], actual: str |
 def thinking_blocks(body: Mapping[str, Any]) -> tuple[ThinkingBlock, ...]:
     """The signed thinking in a reply of litellm; empty where nothing is signed."""
     message = ((body.get("choices") or [{}])[0] or {}).get("message") or {}
-    found = [_block(block) for block in message.get("thinking_blocks") or () if isinstance(block, Mapping)]
-    return tuple(block for block in found if block is not None)
-
-
-def _block(block: Mapping[str, Any]) -> ThinkingBlock | None:
-    if block.get("type") == "redacted_thinking":
-        return ThinkingBlock("", f"{REDACTED}{block.get('data') or ''}")
-    signature = block.get("signature")
-    if not isinstance(signature, str) or not signature:
-        return None
-    return ThinkingBlock(sanitize(str(block.get("thinking") or ""))[0], signature)
+    found = []
+    for block in message.get("thinking_blocks") or ():
+        if isinstance(block, Mapping) and block.get("type") == "redacted_thinking":
+            found.append(ThinkingBlock("", f"{REDACTED}{block.get('data') or ''}"))
+        elif isinstance(block, Mapping) and isinstance(signature := block.get("signature"), str) and signature:
+            found.append(ThinkingBlock(sanitize(str(block.get("thinking") or ""))[0], signature))
+    return tuple(found)
 
 
 def messages_with_thinking(messages: Sequence[Message], provider: str | None) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ from ..services.embedding import NO_NUMBER, Embeddings
 from ..tools.search import SearchResult
 
 FORMAT = 1
+PARSE_FACTS = ("raw_response", "usage", "usage_unavailable", "channel", "cut_off")
 LLM_FIELDS = tuple(attribute.name for attribute in fields(LLMResponse) if attribute.name != "raw")
 
 
@@ -237,14 +238,8 @@ def error_to(error: KareninaError) -> dict[str, Any]:
         if isinstance(done := error.evidence.get("agent_result"), AgentResult):
             facts["agent"] = agent_to(done)
     if isinstance(error, ParseError):
-        usage = error.usage
-        facts["parse"] = {
-            "raw_response": error.raw_response,
-            "usage": usage.to_dict() if isinstance(usage, UsageMetadata) else None,
-            "usage_unavailable": error.usage_unavailable,
-            "channel": error.channel,
-            "cut_off": error.cut_off,
-        }
+        usage = error.usage.to_dict() if isinstance(error.usage, UsageMetadata) else None
+        facts["parse"] = {name: getattr(error, name) for name in PARSE_FACTS} | {"usage": usage}
     return facts
 
 
@@ -252,10 +247,9 @@ def error_from(data: Mapping[str, Any]) -> PortError:
     """The recorded failure. It is final: what was recorded does not change by asking again."""
     if parse := data.get("parse"):
         failure = ParseError(data["message"], raw_response=parse["raw_response"])
+        for name in PARSE_FACTS:
+            setattr(failure, name, parse[name])
         failure.usage = UsageMetadata(**parse["usage"]) if parse["usage"] else None
-        failure.usage_unavailable = parse["usage_unavailable"]
-        failure.channel = parse["channel"]
-        failure.cut_off = parse["cut_off"]
         return failure
     found = PortError(data["message"], kind=data["kind"], status=data["status"], raw=data["raw"], final=True)
     if done := data.get("agent"):

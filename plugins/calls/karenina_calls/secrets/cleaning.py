@@ -55,7 +55,13 @@ class Cleaner:
         found = sources_of(getattr(value, "flags", ()))
         cleaned: T = _clean(value, self.secrets, found)
         self._note(found)
-        return self._flagged(cleaned)
+        name = next((name for name in FLAGS if hasattr(cleaned, name)), None)
+        if not self.removed or name is None:
+            return cleaned
+        flags = dict.fromkeys((*getattr(cleaned, name), *removal_flags(self.removed)))
+        changed: Any = cleaned
+        flagged: T = evolve(changed, **{name: tuple(flags)})
+        return flagged
 
     def _note(self, found: set[str]) -> None:
         self.removed |= found
@@ -69,17 +75,6 @@ class Cleaner:
             return False
         texts = reply.content, reply.structured, reply.thinking, reply.finish_reason, reply.actual_model
         return not self.secrets.may_be_in(*texts)
-
-    def _flagged(self, reply: T) -> T:
-        if not self.removed:
-            return reply
-        name = next((name for name in FLAGS if hasattr(reply, name)), None)
-        if name is None:
-            return reply
-        flags = dict.fromkeys((*getattr(reply, name), *removal_flags(self.removed)))
-        changed: Any = reply
-        flagged: T = evolve(changed, **{name: tuple(flags)})
-        return flagged
 
     def _error(self, error: BaseException) -> None:
         """What a provider says about a call may repeat its key."""

@@ -53,18 +53,12 @@ def _message_to_wire(message: Message) -> list[dict[str, Any]]:
         return wires
     text, calls = sanitize(message.text)[0], message.tool_calls
     if message.role == "assistant" and calls:
-        return [*wires, {"role": "assistant", "content": text or None, "tool_calls": [_call_to_wire(c) for c in calls]}]
+        asked = [(call.id, call.name, sanitize(json.dumps(dict(call.input), ensure_ascii=False))[0]) for call in calls]
+        made = [{"id": i, "type": "function", "function": {"name": n, "arguments": given}} for i, n, given in asked]
+        return [*wires, {"role": "assistant", "content": text or None, "tool_calls": made}]
     if any(isinstance(block, TextBlock) for block in message.content) or not wires:
         wires.append({"role": message.role, "content": text})
     return wires
-
-
-def _call_to_wire(call: ToolUseBlock) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": sanitize(json.dumps(dict(call.input), ensure_ascii=False))[0]},
-    }
 
 
 def tools_to_wire(tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -129,7 +123,9 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
     finish = _text_or_none(choice.get("finish_reason"))
     flags: dict[str, None] = {}
     calls, arguments = _tool_calls(message, body, flags)
-    lost = _lost(arguments, finish)
+    lost = [place for place, text in enumerate(arguments) if _input(text, {}) is None]
+    if finish in CUT_SHORT and arguments and not arguments[-1].strip():  # elsewhere no text at all is readable
+        lost.append(len(arguments) - 1)
     if lost:
         flags["invalid_tool_arguments"] = None
     content = _content(message, flags)
@@ -211,15 +207,6 @@ def _as_text(arguments: Any) -> str:
         return "" if arguments is None else json.dumps(arguments)
     except RecursionError:
         return "["
-
-
-def _lost(arguments: Sequence[str], finish: str | None) -> tuple[int, ...]:
-    """Places of the calls whose arguments cannot be read. No text at all is readable, but not at the end of a reply
-    that was cut off."""
-    lost = [place for place, text in enumerate(arguments) if _input(text, {}) is None]
-    if finish in CUT_SHORT and arguments and not arguments[-1].strip():
-        lost.append(len(arguments) - 1)
-    return tuple(lost)
 
 
 def _input(text: str, flags: dict[str, None]) -> dict[str, Any] | None:
