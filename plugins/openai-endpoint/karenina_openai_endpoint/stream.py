@@ -149,9 +149,8 @@ class Folded:
         if choice.get("finish_reason"):
             self._finish = choice["finish_reason"]
         delta = choice.get("delta")
-        return self._delta(delta) if isinstance(delta, Mapping) else ""
-
-    def _delta(self, delta: Mapping[str, Any]) -> str:
+        if not isinstance(delta, Mapping):
+            return ""
         named = {**delta, "reasoning_content": delta.get("reasoning_content") or delta.get("reasoning")}
         for name, parts in self._texts.items():
             if isinstance(text := named.get(name), str):

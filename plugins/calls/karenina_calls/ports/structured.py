@@ -170,7 +170,10 @@ def json_object(text: str) -> Mapping[str, Any]:
     to guess would be to invent an answer.
     """
     try:
-        value = _whole(text)
+        try:
+            value = DECODER.decode(text)
+        except (ValueError, RecursionError):
+            value = None
         found = [value] if isinstance(value, dict) else _embedded(text[:MAX_SCANNED])
     except _Contradiction as error:
         raise ParseError(str(error), raw_response=text) from None
@@ -179,13 +182,6 @@ def json_object(text: str) -> Mapping[str, Any]:
     if any(other != found[0] for other in found):
         raise ParseError("the reply holds several different JSON objects; reply with exactly one", raw_response=text)
     return found[0]
-
-
-def _whole(text: str) -> Any:
-    try:
-        return DECODER.decode(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 class _Contradiction(Exception):

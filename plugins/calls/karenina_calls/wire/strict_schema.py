@@ -85,28 +85,20 @@ class _Rewriter:
             raise _NotStrict
         strict: dict[str, Any] = {}
         for key, value in schema.items():
-            strict.update(self._keyword(key, value, schema))
+            match key:
+                case _ if key in KEPT or (key == "format" and value in FORMATS):
+                    strict[key] = value
+                case "const" if "enum" not in schema:
+                    strict["enum"] = [value]
+                case "anyOf":
+                    strict[key] = [self.rewrite(branch) for branch in value]
+                case "items":
+                    strict[key] = self.rewrite(value)
+                case "properties":
+                    strict |= self._properties(value, schema)
+                case _ if key != "required" and not (key == "additionalProperties" and value is False):
+                    raise _NotStrict
         return strict
-
-    def _keyword(self, key: str, value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
-        match key:
-            case _ if key in KEPT:
-                return {key: value}
-            case "const" if "enum" not in schema:
-                return {"enum": [value]}
-            case "format" if value in FORMATS:
-                return {key: value}
-            case "anyOf":
-                return {key: [self.rewrite(branch) for branch in value]}
-            case "items":
-                return {key: self.rewrite(value)}
-            case "properties":
-                return self._properties(value, schema)
-            case "required":
-                return {}
-            case "additionalProperties" if value is False:
-                return {}
-        raise _NotStrict
 
     def _properties(self, properties: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
         required = set(schema.get("required", ()))
