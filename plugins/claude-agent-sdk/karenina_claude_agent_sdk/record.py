@@ -12,7 +12,8 @@ from karenina_calls.ports.text import sanitize, sanitize_data
 from karenina_calls.secrets.cleaning import removal_flags
 from karenina_calls.secrets.redaction import Secrets
 from karenina_calls.tools.agent_loop import TRUNCATED
-from karenina_calls.tools.tool_calls import MOST_CHARACTERS, run_tool
+from karenina_calls.tools.tool_calls import MOST_CHARACTERS, run_tool, shortened_answer
+from karenina_calls.wire.openai_wire import count_of
 
 from karenina_core.errors import PortError
 from karenina_core.ports.values import AgentConfig, AgentResult, Limit, Tool, ToolOutcome
@@ -39,13 +40,6 @@ def full_name(tool: Tool) -> str:
 def own_name(name: str) -> str:
     """What karenina calls a tool that the program calls so."""
     return name.removeprefix(PREFIX)
-
-
-def shortened_answer(text: str, tolerance: int = 0) -> str:
-    """An answer of a tool, cut like those in karenina's own loop; one that is a little longer is tolerated."""
-    if len(text) <= MOST_CHARACTERS + tolerance:
-        return text
-    return f"{text[:MOST_CHARACTERS]}\n[cut: these are the first {MOST_CHARACTERS} of {len(text)} characters]"
 
 
 def offered(sdk: Any, tools: Sequence[Tool], most_calls: int | None) -> Any:
@@ -299,12 +293,7 @@ def _answer(content: Any) -> str:
 
 def _usage(counts: Mapping[str, Any]) -> UsageMetadata:
     """The provider's counts. Its `input_tokens` are those that no cache served; karenina's are all of them."""
-
-    def count(name: str) -> int | None:
-        value = counts.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-    read, created = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
-    taken = (count("input_tokens") or 0) + (read or 0) + (created or 0)
-    given = count("output_tokens") or 0
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    sent, given, read, created = (count_of(counts.get(name)) for name in names)
+    taken, given = (sent or 0) + (read or 0) + (created or 0), given or 0
     return UsageMetadata(taken, given, taken + given, cache_read_tokens=read, cache_creation_tokens=created)

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from karenina_calls.ports.batch import BatchCall, BatchState, BatchStatus
 from karenina_calls.wire.openai_errors import error_from_wire, json_from_wire
-from karenina_calls.wire.openai_wire import reply_from_wire
+from karenina_calls.wire.openai_wire import count_of, reply_from_wire
 
 from karenina_core.errors import ErrorKind, PortError
 from karenina_core.ports import LLMResponse, Message, OutputFormat
@@ -253,8 +253,7 @@ def _problems(batch: Mapping[str, Any]) -> list[tuple[int | None, PortError]]:
 
 
 def _count(counts: Any, name: str) -> int:
-    value = counts.get(name) if isinstance(counts, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    return count_of(counts.get(name)) or 0 if isinstance(counts, Mapping) else 0
 
 
 def _id(found: Mapping[str, Any], what: str) -> str:

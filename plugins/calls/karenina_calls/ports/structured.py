@@ -27,8 +27,8 @@ from karenina_core.values.message import Message, UsageMetadata
 from ..models.models_of_data import ParsesModels
 from ..records.refusals import Refusals
 from ..wire.openai_errors import is_context_overflow
+from ..wire.strict_schema import outline
 from .retry import this_call
-from .schema_outline import outline
 from .text import sanitize_data
 
 BEGUN = re.compile(r"""\{\s*(?:["']|[A-Za-z_$][\w$]*\s*:|/[/*])""")

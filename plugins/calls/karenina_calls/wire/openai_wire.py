@@ -233,23 +233,24 @@ def _structured(
 def _usage(usage: Any, model: str | None) -> UsageMetadata | None:
     if not isinstance(usage, Mapping):
         return None
-    sent, received = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    sent, received = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
     if sent is None and received is None:
         return None
     details = usage.get("prompt_tokens_details")
-    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
-    total = _count(usage.get("total_tokens"))
+    cached = count_of(details.get("cached_tokens")) if isinstance(details, Mapping) else None
+    total = count_of(usage.get("total_tokens"))
     return UsageMetadata(
         input_tokens=sent or 0,
         output_tokens=received or 0,
         total_tokens=(sent or 0) + (received or 0) if total is None else total,
         cache_read_tokens=cached,
-        cache_creation_tokens=_count(usage.get("cache_creation_input_tokens")),
+        cache_creation_tokens=count_of(usage.get("cache_creation_input_tokens")),
         model=model,
     )
 
 
-def _count(value: Any) -> int | None:
+def count_of(value: Any) -> int | None:
+    """A number of tokens or calls as a provider reports it; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
