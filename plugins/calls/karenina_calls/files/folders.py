@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from attrs import define, field, frozen
 
@@ -197,11 +197,16 @@ def copy_file(entry: Entry, place: Path, most: int) -> int:
                 size = os.fstat(source.fileno()).st_size
                 if size > most:
                     raise WorkspaceError(f"{entry.path} grew while it was copied; raise workspace_max_bytes")
-                while size > 0 and (found := source.read(min(size, 1024 * 1024))):  # one that still grows has an end
-                    target.write(found)
-                    size -= len(found)
+                _copied_bytes(source, target, size)
     os.utime(place, ns=(entry.modified_ns, entry.modified_ns), follow_symlinks=False)
     return place.lstat().st_size
+
+
+def _copied_bytes(source: BinaryIO, target: BinaryIO, left: int) -> None:
+    """Copy as many bytes as the file had: one that is still being written to has an end."""
+    while left > 0 and (found := source.read(min(left, 1024 * 1024))):
+        target.write(found)
+        left -= len(found)
 
 
 def _cloned(source: int, target: int) -> bool:
