@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_runs.answers.manual import load_manual_traces
+from karenina_calls.records.manual import load_manual_traces
 from karenina_runs.config.config_file import Flags, configure, load_config
 from karenina_runs.config.config_layers import (
     Layer,

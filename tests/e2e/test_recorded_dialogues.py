@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_runs.answers.manual import load_manual_traces
+from karenina_calls.records.manual import load_manual_traces
 from karenina_runs.summaries.details import facts
 
 from karenina_core import Benchmark, ModelConfig, Question, ReplayStore, VerificationConfig, VerificationResult

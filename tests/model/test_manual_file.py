@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_runs.answers.manual import load_manual_traces
+from karenina_calls.records.manual import load_manual_traces
 
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ManualAnswer, ModelConfig

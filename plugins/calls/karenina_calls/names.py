@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 NAMES: Mapping[str, Mapping[str, str]] = {
-    "karenina_core": {
-        "open_client": "karenina_calls.models.models",
-    },
+    "karenina_core": {"open_client": "karenina_calls.models.models"},
     "karenina_core.ports": {
         "ParsesModels": "karenina_calls.models.models_of_data",
         "ToolServer": "karenina_calls.tools.tool_servers",

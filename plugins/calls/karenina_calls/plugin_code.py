@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
@@ -83,8 +83,11 @@ def code_digest(package: str) -> str:
     except (ImportError, ValueError):
         spec = None
     folders, origin = (spec.submodule_search_locations, spec.origin) if spec else (None, None)
-    script = getattr(sys.modules.get(package), "__file__", None)  # a program's own module has no spec
-    files = sorted(_files(folders, origin or script))
+    if folders is None:
+        script = origin or getattr(sys.modules.get(package), "__file__", None)  # a program's own module has no spec
+        files = [Path(script)] if script and Path(script).is_file() else []
+    else:
+        files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
     if not files:
         return ""
     hashed = hashlib.sha256()
@@ -92,12 +95,3 @@ def code_digest(package: str) -> str:
         hashed.update(f"{file.name}\0".encode())
         hashed.update(file.read_bytes())
     return hashed.hexdigest()[:LENGTH]
-
-
-def _files(folders: Iterable[str] | None, origin: str | None) -> Iterator[Path]:
-    if folders is None:
-        if origin and Path(origin).is_file():
-            yield Path(origin)
-        return
-    for folder in folders:
-        yield from Path(folder).rglob("*.py")

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_calls.ports.client import Model, ModelClient
-from karenina_calls.tools.agent_loop import MOST_CHARACTERS, run_agent_loop
+from karenina_calls.tools.agent_loop import run_agent_loop
+from karenina_calls.tools.tool_calls import MOST_CHARACTERS
 from karenina_vocabulary.traces import final_message, render_trace
 
 from karenina_core import ModelConfig

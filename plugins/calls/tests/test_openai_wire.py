@@ -10,16 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_calls.wire.openai_wire import (
-    error_from_wire,
-    json_from_wire,
-    kind_of_status,
-    messages_to_wire,
-    output_to_wire,
-    reply_from_wire,
-    retry_after_seconds,
-    tools_to_wire,
-)
+from karenina_calls.wire.openai_errors import error_from_wire, json_from_wire, kind_of_status, retry_after_seconds
+from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
 from karenina_core.errors import PortError
 from karenina_core.ports.values import OutputFormat, Tool

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_calls.ports.schema_outline import outline
+from karenina_calls.wire.strict_schema import outline
 from pydantic import BaseModel, Field
 
 

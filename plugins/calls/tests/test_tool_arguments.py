@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from karenina_calls.ports.text import MOST_NESTED, is_nested_deeper
-from karenina_calls.wire.openai_wire import json_from_wire, messages_to_wire, reply_from_wire
+from karenina_calls.wire.openai_errors import json_from_wire
+from karenina_calls.wire.openai_wire import messages_to_wire, reply_from_wire
 
 from karenina_core.errors import PortError
 from karenina_core.values.message import Message, ToolResultBlock

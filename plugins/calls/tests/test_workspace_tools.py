@@ -20,7 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from karenina_calls.files import sandboxed_names as confined_names
 from karenina_calls.files import workspace_text, workspace_tools
-from karenina_calls.tools.agent_loop import MOST_CHARACTERS
+from karenina_calls.tools.tool_calls import MOST_CHARACTERS
 
 from karenina_core.errors import ConfigError
 from karenina_core.ports.values import Tool, ToolOutcome

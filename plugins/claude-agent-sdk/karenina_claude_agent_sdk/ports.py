@@ -24,11 +24,10 @@ from karenina_core.ports.values import (
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message
 
-from .offered import SERVER, full_name, offered
-from .record import Record
+from .program import surrounded
+from .record import SERVER, Record, full_name, offered
 from .session import Session, failure, load, prompt_of, reported, system_of
 from .settings import Choices, ClaudeAgentSdkSettings, choices, program_path, unavailable
-from .surroundings import surrounded
 
 DEFAULT_TIMEOUT = 120.0
 STRUCTURED_TURNS = 4

@@ -1,10 +1,10 @@
-"""What happened in a session, in karenina's terms: messages, usage, limits."""
+"""What happened in a session, in karenina's terms (messages, usage, limits), and the tools that it was offered."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, evolve, field
@@ -12,9 +12,11 @@ from karenina_calls.ports.text import sanitize, sanitize_data
 from karenina_calls.secrets.cleaning import removal_flags
 from karenina_calls.secrets.redaction import Secrets
 from karenina_calls.tools.agent_loop import TRUNCATED
+from karenina_calls.tools.tool_calls import MOST_CHARACTERS, run_tool, shortened_answer
+from karenina_calls.wire.openai_wire import count_of
 
 from karenina_core.errors import PortError
-from karenina_core.ports.values import AgentConfig, AgentResult, Limit
+from karenina_core.ports.values import AgentConfig, AgentResult, Limit, Tool, ToolOutcome
 from karenina_core.values.message import (
     Block,
     Message,
@@ -26,7 +28,44 @@ from karenina_core.values.message import (
     one_result_each,
 )
 
-from .offered import SERVER, own_name, shortened_answer
+SERVER = "karenina"
+PREFIX = f"mcp__{SERVER}__"
+
+
+def full_name(tool: Tool) -> str:
+    """What the program calls a tool of the server."""
+    return f"{PREFIX}{tool.name}"
+
+
+def own_name(name: str) -> str:
+    """What karenina calls a tool that the program calls so."""
+    return name.removeprefix(PREFIX)
+
+
+def offered(sdk: Any, tools: Sequence[Tool], most_calls: int | None) -> Any:
+    """The server, as the SDK's configuration of it. A call after `most_calls` is not run."""
+    begun: list[str] = []
+
+    def handler(tool: Tool) -> Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]:
+        async def handle(given: Mapping[str, Any]) -> dict[str, Any]:
+            if most_calls is not None and len(begun) >= most_calls:
+                outcome = ToolOutcome("there are no more calls of tools", is_error=True)
+            else:
+                begun.append(tool.name)
+                assert tool.run is not None  # only those are offered
+                outcome = await run_tool(tool.run, given)
+            text = shortened_answer(sanitize(outcome.content)[0])
+            return {"content": [{"type": "text", "text": text}], "is_error": outcome.is_error}
+
+        return handle
+
+    inline = sdk.ToolAnnotations(maxResultSizeChars=2 * MOST_CHARACTERS)  # else long answers are put into files
+    made = []
+    for tool in tools:
+        schema = {"type": "object", "properties": {}, **tool.input_schema}  # else the SDK reads it as shorthand
+        made.append(sdk.tool(tool.name, tool.description, schema, annotations=inline)(handler(tool)))
+    return sdk.create_sdk_mcp_server(name=SERVER, tools=made)
+
 
 LIMITS: Mapping[str, Limit] = {"error_max_turns": "turns", "error_max_budget_usd": "cost"}
 """Subtypes of a result that say which limit the program has kept."""
@@ -254,12 +293,7 @@ def _answer(content: Any) -> str:
 
 def _usage(counts: Mapping[str, Any]) -> UsageMetadata:
     """The provider's counts. Its `input_tokens` are those that no cache served; karenina's are all of them."""
-
-    def count(name: str) -> int | None:
-        value = counts.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-    read, created = count("cache_read_input_tokens"), count("cache_creation_input_tokens")
-    taken = (count("input_tokens") or 0) + (read or 0) + (created or 0)
-    given = count("output_tokens") or 0
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    sent, given, read, created = (count_of(counts.get(name)) for name in names)
+    taken, given = (sent or 0) + (read or 0) + (created or 0), given or 0
     return UsageMetadata(taken, given, taken + given, cache_read_tokens=read, cache_creation_tokens=created)

@@ -19,9 +19,8 @@ from karenina_calls.wire.openai_errors import kind_of_status
 from karenina_core.errors import AdapterUnavailableError, ErrorKind, PortError, one_line, shortened
 from karenina_core.values.message import Message
 
-from .program import Program, ProgramEnded
+from .program import Program, ProgramEnded, Surroundings, uninterrupted
 from .record import Record
-from .surroundings import Surroundings, uninterrupted
 
 KINDS: Mapping[str, ErrorKind] = {
     "authentication_failed": "auth",

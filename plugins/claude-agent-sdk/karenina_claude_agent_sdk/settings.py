@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from attrs import field, fields_dict, frozen
+from karenina_calls.wire.endpoints import address_problems, key_problems, size_problems
 
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
@@ -114,28 +114,9 @@ def problems(config: ModelConfig) -> Iterator[str]:
     if config.temperature not in (None, fields_dict(ModelConfig)["temperature"].default):
         yield "temperature: the program has no option for it and uses its own; leave it out"
     if config.endpoint_base_url is not None:
-        yield from _address_problems(config.endpoint_base_url)
+        yield from address_problems(config.endpoint_base_url)
     yield from _extra_problems(config)
-    try:
-        key = config.api_key() or ""
-    except ConfigError as error:
-        yield from map(str, error.problems)
-    else:
-        if not key.strip().isprintable():
-            yield "endpoint_api_key: the key has a control character in it; copy it again"
-
-
-def _address_problems(url: str) -> Iterator[str]:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError where it is no number
-    except ValueError as error:
-        yield f"endpoint_base_url: is not a URL ({error})"
-        return
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        yield f"endpoint_base_url: {url!r} is no address of a server; write it like https://host"
-    elif parts.username is not None or parts.password is not None:
-        yield "endpoint_base_url: must hold no user name or password; put the key into api_key_env"
+    yield from key_problems(config)
 
 
 def _extra_problems(config: ModelConfig) -> Iterator[str]:
@@ -149,9 +130,7 @@ def _extra_problems(config: ModelConfig) -> Iterator[str]:
         yield f"extra_kwargs.effort: must be one of {', '.join(EFFORTS)}, not {effort!r}"
     if not isinstance(own := extra.get("claude_code_prompt", False), bool):
         yield f"extra_kwargs.claude_code_prompt: must be true or false, not {own!r}"
-    limit = extra.get("max_response_bytes", DEFAULT_MAX_BYTES)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        yield f"extra_kwargs.max_response_bytes: must be a positive number of bytes, not {limit!r}"
+    yield from size_problems(extra)
 
 
 def _is_tool_name(name: Any) -> bool:

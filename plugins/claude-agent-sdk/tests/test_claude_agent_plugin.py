@@ -106,7 +106,7 @@ def test_the_program_is_looked_for_where_the_settings_say(tmp_path: Path, monkey
     [
         ({"model_provider": "openai"}, "model_provider: the agent always asks anthropic"),
         ({"temperature": 0.7}, "temperature: the program has no option for it"),
-        ({"endpoint_base_url": "localhost:8000"}, "endpoint_base_url: 'localhost:8000' is no address"),
+        ({"endpoint_base_url": "localhost:8000"}, "endpoint_base_url: must begin with http"),
         ({"endpoint_base_url": "http://h:port"}, "endpoint_base_url: is not a URL"),
         ({"endpoint_base_url": "http://u:p@h"}, "endpoint_base_url: must hold no user name"),
         ({"endpoint_api_key": "a\nb"}, "endpoint_api_key: the key has a control character"),

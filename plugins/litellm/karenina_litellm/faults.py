@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from karenina_calls.secrets.redaction import redactor
-from karenina_calls.wire.openai_wire import error_from_wire, kind_of_status, retry_after_seconds
+from karenina_calls.wire.openai_errors import error_from_wire, kind_of_status, retry_after_seconds
 
 from karenina_core.errors import ErrorKind, PortError, shortened
 from karenina_core.secrets import MASK, SHORTEST, secrets_in
@@ -126,7 +126,11 @@ def _unanswered(causes: Sequence[BaseException], where: str, secrets: Sequence[s
     if "UnsupportedParamsError" in _names(error):
         text = f"{text.partition('To drop')[0]} {UNSUPPORTED}"
     text = _shortened(DECORATION.sub("", text)) or type(error).__name__
-    return PortError(f"{where}: {text}", kind=_own_kind(error, status), status=status if _is_refusal(status) else None)
+    if isinstance(status, int) and 400 <= status < 500:
+        return PortError(f"{where}: {text}", kind=kind_of_status(status), status=status)
+    if isinstance(status, int):  # a 5xx that no server sent is a reply that litellm could not use
+        kind = "server" if _names(error) & GATEWAY else "bad_response"
+    return PortError(f"{where}: {text}", kind=kind)
 
 
 def _root(causes: Sequence[BaseException]) -> tuple[ErrorKind, BaseException | None]:
@@ -138,19 +142,6 @@ def _root(causes: Sequence[BaseException]) -> tuple[ErrorKind, BaseException | N
     if keyless := [cause for cause in foreign if type(cause).__name__ == "OpenAIError"]:  # its own class, no subclass
         return "auth", keyless[-1]
     return "plugin", None
-
-
-def _own_kind(error: BaseException, status: Any) -> ErrorKind:
-    """The kind of an error that litellm itself raised: a 5xx that no server sent is a reply that it could not use."""
-    if not isinstance(status, int):
-        return "plugin"
-    if _is_refusal(status):
-        return kind_of_status(status)
-    return "server" if _names(error) & GATEWAY else "bad_response"
-
-
-def _is_refusal(status: Any) -> bool:
-    return isinstance(status, int) and 400 <= status < 500
 
 
 def _shortened(text: str) -> str:

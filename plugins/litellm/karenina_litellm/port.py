@@ -1,18 +1,19 @@
-"""`LiteLLM`: one model behind litellm."""
+"""`LiteLLM`: one model behind litellm, and what litellm gives back as a reply of karenina."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
 from typing import Any, TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from karenina_calls.ports.text import sanitize
 from karenina_calls.secrets.known_secrets import secrets_among
-from karenina_calls.wire.openai_wire import output_to_wire, tools_to_wire
+from karenina_calls.wire.endpoints import OWN_SETTINGS, max_response_bytes
+from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
 from karenina_core.errors import ConfigError, PortError, Problem
 from karenina_core.ports.values import (
@@ -24,12 +25,11 @@ from karenina_core.ports.values import (
     Tool,
 )
 from karenina_core.values.config import ModelConfig
-from karenina_core.values.message import Message
+from karenina_core.values.message import Message, ThinkingBlock
 
 from . import library
 from .faults import known_secrets, port_error
-from .replies import messages_with_thinking, reply, streamed_reply, too_large
-from .routes import OWN_SETTINGS, Route, most_text_bytes, problems, route
+from .routes import Route, problems, route
 
 T = TypeVar("T")
 DEFAULT_SECONDS = 120.0
@@ -42,13 +42,7 @@ UNKNOWN_PROVIDER = (
     "model its endpoint_base_url or another interface (on the command line --parsing-base-url and --parsing-interface, "
     "or --answering-... for one that answers)"
 )
-ONE_PLAIN_CALL = {
-    "max_retries": 0,
-    "num_retries": 0,
-    "drop_params": False,
-    "caching": False,
-    "no-log": True,
-}
+ONE_PLAIN_CALL = {"max_retries": 0, "num_retries": 0, "drop_params": False, "caching": False, "no-log": True}
 """One request per call, nothing left out of it, no cache, no callbacks."""
 
 
@@ -81,7 +75,7 @@ class LiteLLM:
 
     @cached_property
     def _limit(self) -> int:
-        return most_text_bytes(self._config)
+        return max_response_bytes(self._config)
 
     @property
     def capabilities(self) -> PortCapabilities:
@@ -221,3 +215,115 @@ class LiteLLM:
         finally:
             await stream.aclose()
         yield streamed_reply(opened.litellm, stream, request, self._limit)
+
+
+PRICES = ("input_cost_per_token", "input_cost_per_second", "output_cost_per_token", "output_cost_per_second")
+COUNTS = ("prompt_tokens", "completion_tokens")
+SIGNING = frozenset({"anthropic", "azure_ai", "bedrock", "bedrock/converse", "vertex_ai"})
+"""litellm's providers of Claude. Others may refuse a request with thinking in it."""
+REDACTED = "redacted_thinking:"
+"""In front of the signature of a block that only the provider can read; signatures are base64, which has no colon."""
+
+
+def reply(
+    litellm: Any, response: Any, request: Mapping[str, Any], limit: int, output: OutputFormat | None = None
+) -> LLMResponse:
+    """The reply in a `litellm.ModelResponse`, of at most `limit` bytes of text.
+
+    Raises PortError: `too_large` (litellm has read the whole body by then), `bad_response` where there is neither text
+    nor a tool call, `content_filter` where the provider withheld the text.
+    """
+    body = response.model_dump(warnings=False)
+    if _text_bytes(body) > limit:
+        raise too_large(limit)
+    usage = body.get("usage") or {}
+    if not any(usage.get(count) for count in COUNTS):  # litellm's form of a reply without any usage
+        body["usage"] = None
+    answer = evolve(reply_from_wire(body, output), thinking_blocks=thinking_blocks(body))
+    if answer.usage_unavailable:
+        return answer
+    return evolve(answer, usage=evolve(answer.usage, cost_usd=_cost(litellm, response, request, answer.actual_model)))
+
+
+def streamed_reply(litellm: Any, stream: Any, request: Mapping[str, Any], limit: int) -> LLMResponse:
+    """The reply that a finished `litellm.CustomStreamWrapper` gave in pieces.
+
+    litellm ends a stream that broke off like one that is complete; the difference is that no finish reason arrived.
+
+    Raises PortError like `reply`, and `connection` for a stream that broke off.
+    """
+    if not stream.chunks:
+        raise PortError("the server sent no stream", kind="bad_response")
+    if not (stream.received_finish_reason or stream.intermittent_finish_reason):
+        raise PortError("the stream ended before the reply was complete", kind="connection")
+    try:
+        whole = litellm.stream_chunk_builder(stream.chunks)
+    except litellm.APIError as error:
+        raise PortError(f"the streamed reply cannot be put together: {error}", kind="bad_response") from error
+    if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):
+        whole.usage = None  # litellm counts tokens of its own where the server reports none
+    whole.model = (getattr(whole, "_hidden_params", None) or {}).get("provider_response_model") or whole.model
+    return reply(litellm, whole, request, limit)
+
+
+def too_large(limit: int) -> PortError:
+    """The error for a reply with more than `limit` bytes of text."""
+    message = f"the reply has more than {limit} bytes of text; allow more with extra_kwargs max_response_bytes"
+    return PortError(message, kind="too_large")
+
+
+def _text_bytes(body: Mapping[str, Any]) -> int:
+    """Bytes of text in the first choice, tool arguments and reasoning included."""
+    choices = body.get("choices") or [{}]
+    message = choices[0].get("message") or {}
+    texts = [message.get("content"), message.get("reasoning_content")]
+    texts += [(call.get("function") or {}).get("arguments") for call in message.get("tool_calls") or ()]
+    return sum(len(text.encode("utf-8", "replace")) for text in texts if isinstance(text, str))
+
+
+def _cost(litellm: Any, response: Any, request: Mapping[str, Any], actual: str | None) -> float | None:
+    """US dollars, or None where litellm knows no price.
+
+    litellm says 0 for models that it knows by a naming pattern only; that counts where a price of 0 is written down.
+    """
+    cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
+    if not isinstance(cost, int | float) or cost < 0:
+        return None
+    if cost or any(name in request for name in PRICES):
+        return float(cost)
+    asked = str(request["model"])
+    provider, _, name = asked.partition("/")
+    entries = (litellm.model_cost.get(key) or {} for key in (asked, name, actual, f"{provider}/{actual}"))
+    return 0.0 if any(price in entry for entry in entries for price in PRICES) else None
+
+
+def thinking_blocks(body: Mapping[str, Any]) -> tuple[ThinkingBlock, ...]:
+    """The signed thinking in a reply of litellm; empty where nothing is signed."""
+    message = ((body.get("choices") or [{}])[0] or {}).get("message") or {}
+    found = []
+    for block in message.get("thinking_blocks") or ():
+        if isinstance(block, Mapping) and block.get("type") == "redacted_thinking":
+            found.append(ThinkingBlock("", f"{REDACTED}{block.get('data') or ''}"))
+        elif isinstance(block, Mapping) and isinstance(signature := block.get("signature"), str) and signature:
+            found.append(ThinkingBlock(sanitize(str(block.get("thinking") or ""))[0], signature))
+    return tuple(found)
+
+
+def messages_with_thinking(messages: Sequence[Message], provider: str | None) -> list[dict[str, Any]]:
+    """The `messages` of a request, with what was thought where the provider has signed it and wants it back."""
+    if provider not in SIGNING:
+        return messages_to_wire(messages)
+    wires = []
+    for message in messages:
+        signed = [block for block in message.content if isinstance(block, ThinkingBlock) and block.signature]
+        for wire in messages_to_wire([message]):
+            kept = {"thinking_blocks": list(map(_to_wire, signed))} if signed and wire["role"] == "assistant" else {}
+            wires.append({**wire, **kept})
+    return wires
+
+
+def _to_wire(block: ThinkingBlock) -> dict[str, Any]:
+    signature = block.signature or ""
+    if signature.startswith(REDACTED):
+        return {"type": "redacted_thinking", "data": signature.removeprefix(REDACTED)}
+    return {"type": "thinking", "thinking": block.thinking, "signature": signature}

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from attrs import field, frozen
+from karenina_calls.wire.endpoints import MODE, SUFFIX, address_problems, api_path, extra_problems, key_problems
 
-from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
-MODE = "endpoint_base_url_mode"
-MODES = ("auto_v1", "raw")
-MAX_BYTES = "max_response_bytes"
-OWN_SETTINGS = frozenset({MODE, MAX_BYTES})
-"""Names in `extra_kwargs` that are meant for this adapter and not passed on."""
-DEFAULT_MAX_BYTES = 8_000_000
-SUFFIX = "/chat/completions"
-VERSION = re.compile(r"v\d+\w*")
 ONE_PROVIDER = {"openrouter": "openrouter", "claude_tool": "anthropic", "claude_agent_sdk": "anthropic"}
 """Interfaces whose name says the provider."""
 LANGCHAIN = ("langchain", "langchain_deep_agents")
@@ -76,28 +67,17 @@ def route(config: ModelConfig) -> Route:
     model = f"{provider}/{config.name}" if provider else config.name
     if provider is None and "/" in model:
         provider = model.partition("/")[0]
-    parts = _split(config.endpoint_base_url or "")
-    if not config.endpoint_base_url or parts is None:
+    url = config.endpoint_base_url
+    if not url or any(address_problems(url)):
         return Route(model, provider, None)
     # litellm appends /chat/completions, or /v1/messages for anthropic
-    path = parts.path.rstrip("/")
-    complete = path.endswith(SUFFIX)
-    path = path.removesuffix(SUFFIX)
-    if _mode(config) != "raw" and not complete:
-        if provider == "anthropic":
-            path = path.removesuffix("/v1")
-        elif provider in OPENAI_SERVERS and not any(VERSION.fullmatch(segment) for segment in path.split("/")):
-            path += "/v1"
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/").removesuffix(SUFFIX)
+    if provider in OPENAI_SERVERS:
+        path = api_path(parts.path, config.extra_kwargs)
+    elif provider == "anthropic" and config.extra_kwargs.get(MODE) != "raw":
+        path = path.removesuffix("/v1")
     return Route(model, provider, urlunsplit((parts.scheme, parts.netloc, path, "", "")), dict(parse_qsl(parts.query)))
-
-
-def _mode(config: ModelConfig) -> object:
-    return config.extra_kwargs.get(MODE, MODES[0])
-
-
-def most_text_bytes(config: ModelConfig) -> int:
-    """How much text a reply may have."""
-    return int(config.extra_kwargs.get(MAX_BYTES, DEFAULT_MAX_BYTES))
 
 
 def problems(config: ModelConfig) -> Iterator[str]:
@@ -111,36 +91,10 @@ def problems(config: ModelConfig) -> Iterator[str]:
     if config.interface in LANGCHAIN and route(config).provider is None:
         yield f"model_provider: the interface {config.interface!r} needs one, such as openai, anthropic or google_genai"
     if config.endpoint_base_url is not None:
-        parts = _split(config.endpoint_base_url)
-        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-            url = config.endpoint_base_url
-            yield f"endpoint_base_url: {url!r} is no address of a server; write it like https://host/v1"
-        elif parts.username is not None or parts.password is not None:
-            yield "endpoint_base_url: must hold no user name or password; put the key into api_key_env"
-        elif parts.query and (provider := route(config).provider) != "openai":
+        yield from address_problems(config.endpoint_base_url)
+        asked = route(config)
+        if asked.query and asked.provider != "openai":
             remedy = "leave it out or use 'openai'"
-            yield f"endpoint_base_url: a query cannot be sent to the provider {provider!r}; {remedy}"
-    extra = config.extra_kwargs
-    if (mode := _mode(config)) not in MODES:
-        yield f"extra_kwargs.{MODE}: must be {' or '.join(MODES)}, not {mode!r}"
-    limit = extra.get(MAX_BYTES, DEFAULT_MAX_BYTES)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        yield f"extra_kwargs.{MAX_BYTES}: must be a positive number of bytes, not {limit!r}"
-    for name in sorted(OWN_ARGUMENTS & set(extra)):
-        yield f"extra_kwargs.{name}: is set by karenina; leave it out"
-    try:
-        key = (config.api_key() or "").strip()
-    except ConfigError as error:
-        yield from map(str, error.problems)
-    else:
-        if not key.isprintable():
-            yield "endpoint_api_key: the key has a control character in it; copy it again"
-
-
-def _split(url: str) -> SplitResult | None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError where it is no number
-    except ValueError:
-        return None
-    return parts
+            yield f"endpoint_base_url: a query cannot be sent to the provider {asked.provider!r}; {remedy}"
+    yield from extra_problems(config.extra_kwargs, OWN_ARGUMENTS)
+    yield from key_problems(config)

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from karenina_calls.tools.agent_loop import run_agent_loop
-from karenina_litellm.port import LiteLLM
-from karenina_litellm.replies import messages_with_thinking
+from karenina_litellm.port import LiteLLM, messages_with_thinking
 
 from karenina_core.ports import AgentConfig, AgentResult, Tool, ToolOutcome
 from karenina_core.values.config import ModelConfig

@@ -9,7 +9,7 @@ from karenina_core.plugin.command_line import ModelField, PluginOption
 
 
 def _read(path: Path) -> Any:
-    from karenina_runs.answers.manual import load_manual_traces  # only where it is typed
+    from karenina_calls.records.manual import load_manual_traces  # only where it is typed
 
     return load_manual_traces(path)
 

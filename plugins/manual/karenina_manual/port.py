@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karenina_calls.models.models_of_data import ParsesModels
-from karenina_calls.ports.text import sanitize
+from karenina_calls.ports.text import sanitize, with_texts
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import ParseError, PortError, did_you_mean, shortened
@@ -71,7 +71,7 @@ class ManualPort(ParsesModels):
                 f"no fields were recorded with the answer to {_named(call)}: "
                 'write {"answer": "...", "fields": {...}} in the file, or name a judge model (--parsing-model)'
             )
-        return ParsePortResult(data=_writable(answer.fields), usage=NOTHING_SPENT)
+        return ParsePortResult(data=with_texts(answer.fields, lambda text: sanitize(text)[0]), usage=NOTHING_SPENT)
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -99,15 +99,6 @@ def _only(call: CallContext | None, task: PromptTask) -> CallContext:
             kind="invalid_request",
         )
     return call
-
-
-def _writable(value: Any) -> Any:
-    """The same data with every text made safe to write, as that of a judge is."""
-    if isinstance(value, str):
-        return sanitize(value)[0]
-    if isinstance(value, Mapping):
-        return {_writable(key): _writable(entry) for key, entry in value.items()}
-    return [_writable(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _named(call: CallContext) -> str:

@@ -17,15 +17,16 @@ from typing import Any
 from urllib.parse import quote
 
 from karenina_calls.ports.batch import BatchCall, BatchState, BatchStatus
-from karenina_calls.wire.openai_wire import error_from_wire, json_from_wire, reply_from_wire
+from karenina_calls.wire.openai_errors import error_from_wire, json_from_wire
+from karenina_calls.wire.openai_wire import count_of, reply_from_wire
 
 from karenina_core.errors import ErrorKind, PortError
 from karenina_core.ports import LLMResponse, Message, OutputFormat
 from karenina_core.values.config import ModelConfig
 
-from .port import AT_ONCE, OpenAIEndpoint
+from .port import AT_ONCE, OpenAIEndpoint, json_object
 from .settings import api_url
-from .stream import pieces, too_large, whole
+from .stream import pieces, too_large
 
 COMPLETIONS = "/v1/chat/completions"
 """The endpoint of a batch and the `url` of its calls, whatever the base URL of the server is."""
@@ -147,15 +148,8 @@ class OpenAIBatches(OpenAIEndpoint):
         with self._failures(where):
             async with asyncio.timeout(self._endpoint.timeout) as limit:
                 sent = data if data is None or len(data) <= AT_ONCE else self._sent(data, limit)
-                response = await self._opened().request(method, url, data=sent, headers=headers, allow_redirects=False)
-                await self._accepted(response, where)
-                try:
-                    found = json_from_wire(await whole(response, self._endpoint.limit))
-                finally:
-                    response.release()
-            if not isinstance(found, dict):
-                raise PortError("the body of the reply is no JSON object", kind="bad_response", raw=json.dumps(found))
-            return found
+                received = await self._whole(await self._requested(where, method, url, data=sent, headers=headers))
+            return json_object(received)
 
     async def _sent(self, data: bytes, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
         """The same in pieces. Each that is taken restarts the time limit: as for a file that comes, see `_next`."""
@@ -170,8 +164,7 @@ class OpenAIBatches(OpenAIEndpoint):
         url, shown = self._at(path)
         with self._failures(f"GET {shown}"):
             async with asyncio.timeout(self._endpoint.timeout):
-                response = await self._opened().get(url, allow_redirects=False)
-                await self._accepted(response, f"GET {shown}")
+                response = await self._requested(f"GET {shown}", "GET", url)
             try:
                 received = pieces(response, sys.maxsize)
                 line, too_long = bytearray(), False
@@ -260,8 +253,7 @@ def _problems(batch: Mapping[str, Any]) -> list[tuple[int | None, PortError]]:
 
 
 def _count(counts: Any, name: str) -> int:
-    value = counts.get(name) if isinstance(counts, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    return count_of(counts.get(name)) or 0 if isinstance(counts, Mapping) else 0
 
 
 def _id(found: Mapping[str, Any], what: str) -> str:

@@ -16,15 +16,8 @@ import aiohttp
 from attrs import define
 from karenina_calls.ports.text import sanitize
 from karenina_calls.secrets.redaction import redactor
-from karenina_calls.wire.openai_wire import (
-    error_from_wire,
-    json_from_wire,
-    messages_to_wire,
-    output_to_wire,
-    reply_from_wire,
-    retry_after_seconds,
-    tools_to_wire,
-)
+from karenina_calls.wire.openai_errors import error_from_wire, json_from_wire, retry_after_seconds
+from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
 from karenina_core.errors import PortError, one_line
 from karenina_core.ports import (
@@ -153,12 +146,8 @@ class OpenAIEndpoint:
             body["tools"] = tools_to_wire(tools)
         with self._failures():
             async with asyncio.timeout(self._endpoint.timeout):
-                response = await self._posted(body)
-                try:
-                    data = await whole(response, self._endpoint.limit)
-                finally:
-                    response.release()
-            return _reply(data, output)
+                data = await self._whole(await self._posted(body))
+            return reply_from_wire(json_object(data), output)
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
@@ -174,7 +163,7 @@ class OpenAIEndpoint:
             try:
                 received = _timed(pieces(response, self._endpoint.limit), self._endpoint.timeout - (clock() - started))
                 if response.content_type != "text/event-stream":  # a server that does not stream answers at once
-                    reply = _reply(b"".join([piece async for piece in received]), None)
+                    reply = reply_from_wire(json_object(b"".join([piece async for piece in received])))
                     yield reply.content
                     yield reply
                     return
@@ -208,11 +197,17 @@ class OpenAIEndpoint:
         data = json.dumps(body).encode()
         # In pieces: no other task runs while bytes are sent.
         sent = data if len(data) <= AT_ONCE else BytesIO(data)
-        response = await self._opened().post(self._endpoint.url, data=sent, allow_redirects=False)
-        return await self._accepted(response, self._endpoint.where)
+        return await self._requested(self._endpoint.where, "POST", self._endpoint.url, data=sent)
 
-    async def _accepted(self, response: aiohttp.ClientResponse, where: str) -> aiohttp.ClientResponse:
-        """The same response. Raises PortError for an error status."""
+    async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
+        try:
+            return await whole(response, self._endpoint.limit)
+        finally:
+            response.release()
+
+    async def _requested(self, where: str, method: str, url: str, **sent: Any) -> aiohttp.ClientResponse:
+        """Like `_posted`, for any request; errors name it as `where`."""
+        response = await self._opened().request(method, url, allow_redirects=False, **sent)
         if 200 <= response.status < 300:
             return response
         body = b""
@@ -269,11 +264,12 @@ class OpenAIEndpoint:
         return cleaned
 
 
-def _reply(data: bytes, output: OutputFormat | None) -> LLMResponse:
+def json_object(data: bytes) -> dict[str, Any]:
+    """The JSON object in the body of a reply. Raises PortError."""
     body = json_from_wire(data)
     if not isinstance(body, dict):
         raise PortError("the body of the reply is no JSON object", kind="bad_response", raw=json.dumps(body))
-    return reply_from_wire(body, output)
+    return body
 
 
 async def _timed(received: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import aiohttp
-from karenina_calls.wire.openai_wire import error_from_wire, json_from_wire
+from karenina_calls.wire.openai_errors import error_from_wire, json_from_wire
 
 from karenina_core.errors import PortError
 
@@ -149,9 +149,8 @@ class Folded:
         if choice.get("finish_reason"):
             self._finish = choice["finish_reason"]
         delta = choice.get("delta")
-        return self._delta(delta) if isinstance(delta, Mapping) else ""
-
-    def _delta(self, delta: Mapping[str, Any]) -> str:
+        if not isinstance(delta, Mapping):
+            return ""
         named = {**delta, "reasoning_content": delta.get("reasoning_content") or delta.get("reasoning")}
         for name, parts in self._texts.items():
             if isinstance(text := named.get(name), str):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_calls.models.model_ports import make_port
-from karenina_openai_endpoint.settings import check_config, completions_url, max_response_bytes
+from karenina_calls.wire.endpoints import max_response_bytes
+from karenina_openai_endpoint.settings import check_config, completions_url
 
 from karenina_core.errors import ConfigError
 from karenina_core.plugin.adapters import AdapterRegistry

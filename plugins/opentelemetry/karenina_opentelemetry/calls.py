@@ -18,14 +18,7 @@ from opentelemetry.trace import Span, SpanKind
 from karenina_core import ModelConfig
 from karenina_core.errors import ParseError, PortError
 from karenina_core.ports.middleware import CallTarget, Proceed
-from karenina_core.ports.values import (
-    AgentResult,
-    CallContext,
-    LLMResponse,
-    ParsePortResult,
-    RunTool,
-    ToolOutcome,
-)
+from karenina_core.ports.values import AgentResult, CallContext, LLMResponse, ParsePortResult, RunTool, ToolOutcome
 from karenina_core.values.fields import is_number
 from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 

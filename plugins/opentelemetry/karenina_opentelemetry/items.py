@@ -69,14 +69,16 @@ def finished(summary: Mapping[str, Any], status: str) -> None:
     ended(run.span)
 
 
-@frozen(kw_only=True)
-class _Evaluation:
+def _evaluation(
+    name: str, value: float | None = None, label: str | None = None, error: str | None = None
+) -> dict[str, Any]:
     """One evaluation: a number, a name for it, or why there is none."""
-
-    name: str
-    value: float | None = None
-    label: str | None = None
-    error: str | None = None
+    return {
+        "gen_ai.evaluation.name": name,
+        "gen_ai.evaluation.score.value": value,
+        "gen_ai.evaluation.score.label": label,
+        "error.type": error,
+    }
 
 
 def around_item(app: Any) -> Callable[..., Awaitable[None]]:
@@ -128,18 +130,18 @@ def _fill(span: Span, result: VerificationResult, tracing: Tracing) -> None:
     error = (metadata.outcome_detail or "error") if metadata.outcome == "error" else None
     if error is not None:
         tracing.failed(span, error, metadata.error or "")
-    verdict = _Evaluation(name=VERDICT, value=SCORES.get(metadata.outcome), label=metadata.outcome, error=error)
+    verdict = _evaluation(VERDICT, SCORES.get(metadata.outcome), metadata.outcome, error)
     _event(span, verdict, why(result), tracing)
     for trait in read_traits(result.rubric) if result.rubric else ():
         for evaluation in _scores(trait):
             _event(span, evaluation, trait.reason, tracing)
 
 
-def _scores(trait: TraitOutcome) -> Iterator[_Evaluation]:
+def _scores(trait: TraitOutcome) -> Iterator[dict[str, Any]]:
     """What a judge wrote in its own words is content, and no score. A trait that was skipped was not evaluated."""
     name, value = trait.name, trait.value
     if trait.state in FAILED:
-        yield _Evaluation(name=name, error=trait.state)
+        yield _evaluation(name, error=trait.state)
     elif trait.kind in ("metric", "template"):
         parts = trait.metrics if trait.kind == "metric" else value if isinstance(value, dict) else {}
         yield from (_score(f"{name}.{part}", number) for part, number in parts.items() if _is_score(number))
@@ -153,17 +155,10 @@ def _is_score(value: object) -> bool:
     return isinstance(value, bool) or is_number(value)
 
 
-def _score(name: str, value: Any, label: str | None = None) -> _Evaluation:
-    return _Evaluation(name=name, value=float(value), label=str(value).lower() if isinstance(value, bool) else label)
+def _score(name: str, value: Any, label: str | None = None) -> dict[str, Any]:
+    return _evaluation(name, float(value), str(value).lower() if isinstance(value, bool) else label)
 
 
-def _event(span: Span, evaluation: _Evaluation, reason: str, tracing: Tracing) -> None:
+def _event(span: Span, evaluation: Mapping[str, Any], reason: str, tracing: Tracing) -> None:
     explanation = tracing.redacted(reason) if tracing.settings.content else None
-    facts: dict[str, Any] = {
-        "gen_ai.evaluation.name": evaluation.name,
-        "gen_ai.evaluation.score.value": evaluation.value,
-        "gen_ai.evaluation.score.label": evaluation.label,
-        "gen_ai.evaluation.explanation": explanation,
-        "error.type": evaluation.error,
-    }
-    span.add_event(EVENT, known(facts))
+    span.add_event(EVENT, known({**evaluation, "gen_ai.evaluation.explanation": explanation}))

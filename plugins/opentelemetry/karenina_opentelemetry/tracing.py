@@ -81,11 +81,7 @@ class Tracing:
 
     @contextmanager
     def span(
-        self,
-        name: str,
-        facts: Mapping[str, Any],
-        kind: SpanKind = SpanKind.INTERNAL,
-        within: Context | None = None,
+        self, name: str, facts: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL, within: Context | None = None
     ) -> Iterator[Span]:
         """The current span inside of the block, a child of that of `within` or of the current one.
 

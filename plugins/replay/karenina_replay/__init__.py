@@ -20,6 +20,6 @@ def karenina_wrap_call(target: Any, app: Any) -> Any | None:
     settings = app.settings(NAME)
     if settings is None or not (settings.record or settings.replay):
         return None
-    from .calls import around  # only runs that record or replay pay for it
+    from .recording import around  # only runs that record or replay pay for it
 
     return around(target, settings, app)

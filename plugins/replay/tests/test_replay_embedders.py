@@ -19,8 +19,7 @@ from karenina_calls.ports.port_calls import LLMCall, ParserCall
 from karenina_calls.records.requests import EmbeddingRequest
 from karenina_calls.services.embedding import Embedder, Embeddings
 from karenina_calls.services.shared import embedder_of
-from karenina_replay.calls import Player, Recorder
-from karenina_replay.recording import Recording, Writer, writer_of
+from karenina_replay.recording import Player, Recorder, Recording, Writer, writer_of
 
 from karenina_core import ModelConfig, hookimpl
 from karenina_core.errors import KareninaError, PluginError, PortError

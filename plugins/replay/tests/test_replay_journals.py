@@ -14,8 +14,7 @@ from karenina_calls.ports.call_port import CallPort, Layer
 from karenina_calls.ports.item_calls import ItemCalls, current_item
 from karenina_calls.ports.metered import Metered
 from karenina_calls.ports.structured import StructuredParser
-from karenina_replay.calls import Player
-from karenina_replay.recording import Recording
+from karenina_replay.recording import Player, Recording
 from karenina_runs.folder.recording import recording_lines, write_recording
 from karenina_runs.journal.journal import Journal
 from karenina_runs.journal.reader import JournalReader

@@ -18,8 +18,7 @@ from karenina_calls.ports.call_port import CallPort, Layer
 from karenina_calls.records.requests import SearchRequest
 from karenina_calls.services.shared import search_tool_of
 from karenina_calls.tools.search import SearchResult, SearchTool
-from karenina_replay.calls import Player, Recorder
-from karenina_replay.recording import Recording, Writer, writer_of
+from karenina_replay.recording import Player, Recorder, Recording, Writer, writer_of
 
 from karenina_core import hookimpl
 from karenina_core.errors import SearchError

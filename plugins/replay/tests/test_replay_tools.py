@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from karenina_calls.ports.call_port import CallPort, Layer
 from karenina_calls.tools.tool_servers import ToolServer
-from karenina_replay.calls import Player, Recorder
-from karenina_replay.recording import Recording, Writer
+from karenina_replay.recording import Player, Recorder, Recording, Writer
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig, hookimpl
 from karenina_core.errors import PortError, RunDirectoryError

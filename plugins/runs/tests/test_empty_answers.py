@@ -103,7 +103,7 @@ def test_recorded_answers_that_are_empty_are_taken(
     given: dict[str, Any] = {}
     manual = ModelConfig(interface="manual", manual_traces=traces)
     if source == "file":
-        from karenina_runs.answers.manual import load_manual_traces
+        from karenina_calls.records.manual import load_manual_traces
 
         path = tmp_path / "answers.json"
         path.write_text(json.dumps(traces), "utf-8")

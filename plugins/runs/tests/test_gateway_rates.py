@@ -12,8 +12,8 @@ import pytest
 from attrs import define, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_calls.limits.adaptive_limit import LONGEST, Spacing
 from karenina_calls.limits.limiter import Gateway
-from karenina_calls.limits.spacing import LONGEST, Spacing
 from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.ports.retry import with_retries
 from karenina_calls.ports.waiting import standing_still

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from karenina_calls.limits.adaptive_limit import MOST_AT_FIRST, Adaptive, Bucket
-from karenina_calls.limits.spacing import IN_VAIN
+from karenina_calls.limits.adaptive_limit import IN_VAIN, MOST_AT_FIRST, Adaptive, Bucket
 
 STEPS = st.lists(st.tuples(st.floats(-5.0, 40.0), st.floats(0.01, 8.0)), max_size=40)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO, Literal
 
 from attrs import define, field, frozen
@@ -24,6 +25,7 @@ FICLONE = 0x40049409
 MOST_LEVELS = 64
 """Folders in folders. Every level holds an open file, and many systems allow 256 or 1024 of them to a process."""
 Kind = Literal["file", "folder", "link", "other"]
+KINDS: Mapping[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 
 
 @frozen(kw_only=True)
@@ -105,7 +107,16 @@ def _walked(handle: int, prefix: str, wanted: Wanted, level: int) -> Iterator[En
             facts = os.stat(name, dir_fd=handle, follow_symlinks=False)
         except FileNotFoundError:  # gone since it was listed
             continue
-        entry = _entry(name, prefix, facts, handle)
+        kind = KINDS.get(stat.S_IFMT(facts.st_mode), "other")
+        entry = Entry(
+            path=prefix + name,
+            name=name,
+            kind=kind,
+            size=facts.st_size if kind == "file" else 0,
+            mode=facts.st_mode & 0o777,
+            modified_ns=facts.st_mtime_ns,
+            handle=handle,
+        )
         if not wanted(entry):
             continue
         yield entry
@@ -115,20 +126,6 @@ def _walked(handle: int, prefix: str, wanted: Wanted, level: int) -> Iterator[En
                 yield from _walked(inner, f"{entry.path}/", wanted, level + 1)
             finally:
                 os.close(inner)
-
-
-def _entry(name: str, prefix: str, facts: os.stat_result, handle: int) -> Entry:
-    kinds: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
-    kind = kinds.get(stat.S_IFMT(facts.st_mode), "other")
-    return Entry(
-        path=prefix + name,
-        name=name,
-        kind=kind,
-        size=facts.st_size if kind == "file" else 0,
-        mode=facts.st_mode & 0o777,
-        modified_ns=facts.st_mtime_ns,
-        handle=handle,
-    )
 
 
 def is_shared(entry: Entry) -> bool:
@@ -231,49 +228,36 @@ def remove_tree(folder: Path) -> None:
         top = _opened(str(folder), None)
     except FileNotFoundError:
         return
-    number = 0
     try:
         while names := _listed(top):
             for name in names:
-                number = _taken_away(top, name, number)
+                _take_away(top, name)
     finally:
         os.close(top)
     with suppress(FileNotFoundError):
         folder.rmdir()
 
 
-def _taken_away(top: int, name: str, number: int) -> int:
+def _take_away(top: int, name: str) -> None:
     """Empty one entry of the folder into the folder itself, and take it away."""
     try:
         inner = _opened(name, top)
     except FileNotFoundError:
-        return number
+        return
     except NotADirectoryError:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=top)
-        return number
+        return
     try:
         for child in _listed(inner):
             if stat.S_ISDIR(os.stat(child, dir_fd=inner, follow_symlinks=False).st_mode):
                 os.close(_opened(child, inner))  # gives the right to move it
-                moved, number = _free_name(top, number)
-                os.rename(child, moved, src_dir_fd=inner, dst_dir_fd=top)
+                os.rename(child, f".emptied-{token_hex(16)}", src_dir_fd=inner, dst_dir_fd=top)
             else:
                 os.unlink(child, dir_fd=inner)
     finally:
         os.close(inner)
     os.rmdir(name, dir_fd=top)
-    return number
-
-
-def _free_name(top: int, number: int) -> tuple[str, int]:
-    while True:
-        number += 1
-        name = f".emptied-{number}"
-        try:
-            os.stat(name, dir_fd=top, follow_symlinks=False)
-        except FileNotFoundError:
-            return name, number
 
 
 def _listed(handle: int) -> list[str]:

@@ -78,19 +78,13 @@ def read_lines(file: int, start: int, count: int, bounds: Bounds) -> str:
         if number:
             raise Refused(f"the file has {number} lines: give a smaller start_line")
         return "[the file is empty]"
-    return _with_notes(b"".join(kept), notes)
-
-
-def _with_notes(data: bytes, notes: list[str]) -> str:
-    decoder = codecs.getincrementaldecoder("utf-8")
+    decoder, data = codecs.getincrementaldecoder("utf-8"), b"".join(kept)
     try:
         text = decoder("strict").decode(data, final=not notes)
     except UnicodeDecodeError:
         text = decoder("replace").decode(data, final=not notes)
-        notes = [*notes, "[some of it is not UTF-8, and shown as U+FFFD]"]
-    if not notes:
-        return text
-    end = "" if text.endswith("\n") or not text else "\n"
+        notes.append("[some of it is not UTF-8, and shown as U+FFFD]")
+    end = "\n" if notes and text and not text.endswith("\n") else ""
     return f"{text}{end}{chr(10).join(notes)}"
 
 

@@ -7,11 +7,11 @@ instead, never an exception. The work is done in threads; each call is bounded i
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from threading import Event, Lock
 from typing import Any
 
 from attrs import define, field
@@ -24,7 +24,6 @@ from .sandboxed_files import Bounds, Confined, Entry, confined, look, open_file,
 from .sandboxed_names import Names, Refused, is_hidden, names_of, plain, quoted
 from .workspace_text import MOST_LINES, MOST_TEXT, Sought, is_binary, kind_of, matches_glob, read_lines, search_lines
 
-MISSING = object()
 MOST_LISTED = 500
 MOST_WALKED = 20_000
 """Entries of folders that one call looks at."""
@@ -71,12 +70,12 @@ def _list_tool(place: Confined) -> Tool:
         "recursive": _property("boolean", "Also what is in the folders beneath.", False),
     }
 
-    def work(given: _Given) -> str:
-        names = names_of(given.text("path"))
-        bounds = Bounds(MOST_WALKED, MOST_SECONDS, stopped=given.stopped)
+    def work(given: Mapping[str, Any], stopped: Event) -> str:
+        names = names_of(given["path"])
+        bounds = Bounds(MOST_WALKED, MOST_SECONDS, stopped=stopped)
         lines: list[str] = []
         size = 0
-        with closing(walk(place, names, bounds, deep=given.flag("recursive"))) as walked:
+        with closing(walk(place, names, bounds, deep=given["recursive"])) as walked:
             for _, entry in walked:
                 if len(lines) == MOST_LISTED or size > MOST_TEXT:
                     bounds.reached = f"there are more than the {len(lines)} above"
@@ -117,14 +116,14 @@ def _read_tool(place: Confined) -> Tool:
         "lines": _property("integer", "How many lines to read at most.", MOST_LINES) | {"minimum": 1},
     }
 
-    def work(given: _Given) -> str:
-        names = names_of(_file_path(given))
-        start, lines = given.number("start_line"), given.number("lines")
+    def work(given: Mapping[str, Any], stopped: Event) -> str:
+        names = names_of(_file_path(given["path"]))
         with open_parent(place, names) as folder, open_file(folder, names) as file:
             if is_binary(file):
                 size = os.fstat(file).st_size
                 return f"[a binary file of {size} bytes: {kind_of(file)}; it cannot be read as text]"
-            return read_lines(file, start, lines, Bounds(0, MOST_SECONDS, stopped=given.stopped))
+            bounds = Bounds(0, MOST_SECONDS, stopped=stopped)
+            return read_lines(file, given["start_line"], given["lines"], bounds)
 
     description = (
         f"Read a text file of the workspace, or some of its lines; at most {MOST_TEXT} bytes at once. A note in "
@@ -133,8 +132,7 @@ def _read_tool(place: Confined) -> Tool:
     return _tool("read_file", description, properties, work)
 
 
-def _file_path(given: _Given) -> str:
-    path = given.text("path")
+def _file_path(path: str) -> str:
     if path.endswith("/"):
         raise Refused(f"{quoted(path)} ends with '/', so it is a folder: give the path of a file")
     return path
@@ -150,15 +148,15 @@ def _search_tool(place: Confined) -> Tool:
         "ignore_case": _property("boolean", "Take capitals and small letters alike.", False),
     }
 
-    def work(given: _Given) -> str:
-        text, glob = given.text("text"), given.text("glob")
+    def work(given: Mapping[str, Any], stopped: Event) -> str:
+        text, glob = given["text"], given["glob"]
         if not text or "\n" in text or len(text) > 1000:
             raise Refused("text has to be part of one line, 1 to 1000 characters: search for a shorter piece")
         if not glob or len(glob) > 300:
             raise Refused("glob has to have 1 to 300 characters, such as '*.csv': give another or leave it out")
-        sought = Sought(text, given.flag("ignore_case"), MOST_FOUND)
-        bounds = Bounds(MOST_WALKED, MOST_SECONDS, stopped=given.stopped)
-        _search(place, given.text("path"), glob, sought, bounds)
+        sought = Sought(text, given["ignore_case"], MOST_FOUND)
+        bounds = Bounds(MOST_WALKED, MOST_SECONDS, stopped=stopped)
+        _search(place, given["path"], glob, sought, bounds)
         if sought.more:
             bounds.reached = f"there are more than the {len(sought.lines)} lines above"
         none = [f"no line with this text in the {sought.files} text files that were searched"]
@@ -198,7 +196,7 @@ class _Quota:
 
     left: int
     entries: int
-    _lock: threading.Lock = field(factory=threading.Lock, repr=False)
+    _lock: Lock = field(factory=Lock, repr=False)
 
     def take(self, count: int, entries: int) -> None:
         with self._lock:
@@ -230,14 +228,14 @@ def _missing(place: Confined, names: Names) -> int:
 def _write_tool(place: Confined, quota: _Quota) -> Tool:
     properties = {"path": PATH, "content": {"type": "string", "description": "The whole text of the file."}}
 
-    def work(given: _Given) -> str:
-        path = _file_path(given)
+    def work(given: Mapping[str, Any], stopped: Event) -> str:
+        path = _file_path(given["path"])
         names = names_of(path)
         if not path.isprintable():
             raise Refused(f"{quoted(path)} has characters that are not printed: give the file another name")
         if any(map(is_hidden, names)):
             raise Refused(f"{quoted(path)} is not yours to write: give the file another name")
-        data = _encoded(given.text("content"))
+        data = _encoded(given["content"])
         missing = _missing(place, names)
         quota.take(len(data), missing)
         try:
@@ -267,71 +265,49 @@ def _encoded(content: str) -> bytes:
     return data
 
 
-class _Given:
-    """The arguments of a call, which a model may have made up. Raises Refused."""
-
-    def __init__(
-        self, arguments: Mapping[str, Any], properties: Mapping[str, Any], stopped: threading.Event | None = None
-    ) -> None:
-        self.stopped = stopped or threading.Event()
-        """Set when no caller waits for the answer any more."""
-        for name in arguments:
-            if name not in properties:
-                known = f"{did_you_mean(name, properties)}; give: {', '.join(properties)}"
-                raise Refused(f"there is no argument {quoted(name)}{known}")
-        self._arguments = arguments
-        self._properties = properties
-
-    def _of(self, name: str) -> Any:
-        value = self._arguments.get(name)
-        if value is not None:
-            return value
-        default = self._properties[name].get("default", MISSING)
-        if default is MISSING:
-            raise Refused(f"{name} is missing: {self._properties[name]['description']}")
-        return default
-
-    def text(self, name: str) -> str:
-        value = self._of(name)
-        if not isinstance(value, str):
+def _given(arguments: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Every argument of a call, which a model may have made up. Raises Refused."""
+    for name in arguments:
+        if name not in properties:
+            known = f"{did_you_mean(name, properties)}; give: {', '.join(properties)}"
+            raise Refused(f"there is no argument {quoted(name)}{known}")
+    given = {}
+    for name, schema in properties.items():
+        value = arguments.get(name)
+        if value is None:
+            if "default" not in schema:
+                raise Refused(f"{name} is missing: {schema['description']}")
+            value = schema["default"]
+        if schema["type"] == "string" and not isinstance(value, str):
             raise Refused(f"{name} has to be a string")
-        return value
-
-    def flag(self, name: str) -> bool:
-        value = self._of(name)
-        if not isinstance(value, bool):
+        if schema["type"] == "boolean" and not isinstance(value, bool):
             raise Refused(f"{name} has to be true or false")
-        return value
-
-    def number(self, name: str) -> int:
-        """A whole number of at least 1; models write 5.0 for 5."""
-        value = self._of(name)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not value >= 1 or value % 1 != 0:
-            raise Refused(f"{name} has to be a whole number, 1 or more")
-        return int(value)
+        if schema["type"] == "integer":  # models write 5.0 for 5
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not value >= 1 or value % 1 != 0:
+                raise Refused(f"{name} has to be a whole number, 1 or more")
+            value = int(value)
+        given[name] = value
+    return given
 
 
-def _tool(name: str, description: str, properties: Mapping[str, Any], work: Callable[[_Given], str]) -> Tool:
+def _tool(
+    name: str, description: str, properties: Mapping[str, Any], work: Callable[[Mapping[str, Any], Event], str]
+) -> Tool:
     """A tool with these properties of its arguments; one without a default has to be given.
 
     `work` runs in a thread; cancelling a call waits until it has ended, so that nothing is written later.
     Refused and OSError become answers that are errors; those of the system name no path.
     """
     required = [key for key, schema in properties.items() if "default" not in schema]
-    schema = {
-        "type": "object",
-        "properties": dict(properties),
-        "required": required,
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
 
     async def run(arguments: Mapping[str, Any]) -> ToolOutcome:
         return await to_its_end(partial(outcome, arguments))
 
-    def outcome(arguments: Mapping[str, Any], stopped: threading.Event) -> ToolOutcome:
+    def outcome(arguments: Mapping[str, Any], stopped: Event) -> ToolOutcome:
         try:
-            return ToolOutcome(work(_Given(arguments, properties, stopped)))
+            return ToolOutcome(work(_given(arguments, properties), stopped))
         except Refused as refusal:
             return ToolOutcome(str(refusal), is_error=True)
         except FileNotFoundError:

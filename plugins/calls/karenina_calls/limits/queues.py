@@ -268,7 +268,15 @@ class LaneState:
         wait = error.retry_after if isinstance(error, PortError) else None
         self._alone_until = max(self._alone_until, now + (wait or 0.0))
         if facts is not None:
-            self._answered(taken, facts, under_way, now)
+            if self.tokens is not None and not facts.usage_unavailable:
+                used = facts.usage.input_tokens + facts.usage.output_tokens
+                self.tokens.give_back(taken.estimate.tokens - used, now)
+            self.experience.learn(taken.task, facts)
+            if not taken.inside:
+                self.adaptive.answered(now, taken.begun, under_way)
+                self.timeouts.answered(now)
+            self._answered_at = now
+            self.storm.answered(taken.begun, inside=taken.inside)
         elif isinstance(error, PortError) and error.kind == "timeout" and not taken.inside:
             if self.timeouts.timed_out(taken.begun, under_way):
                 self.history.add(now, self.timeouts.most, "timed_out")
@@ -287,17 +295,6 @@ class LaneState:
                 self.adaptive.pause(now + PAUSE_OF_FAILING[0])
         elif wait:  # of a server that is in maintenance, for example
             self.adaptive.pause(now + wait)
-
-    def _answered(self, taken: Taken, facts: CallFacts, under_way: int, now: float) -> None:
-        if self.tokens is not None and not facts.usage_unavailable:
-            used = facts.usage.input_tokens + facts.usage.output_tokens
-            self.tokens.give_back(taken.estimate.tokens - used, now)
-        self.experience.learn(taken.task, facts)
-        if not taken.inside:
-            self.adaptive.answered(now, taken.begun, under_way)
-            self.timeouts.answered(now)
-        self._answered_at = now
-        self.storm.answered(taken.begun, inside=taken.inside)
 
     def _refusal(self, taken: Taken, error: BaseException | None, now: float) -> str:
         """What the history says where the provider had no room for the call, or fails whatever is asked."""

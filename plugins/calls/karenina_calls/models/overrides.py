@@ -93,23 +93,20 @@ def _allowed(model: ModelConfig, config: VerificationConfig) -> ModelConfig:
     for configured in (*config.parsing_models, *config.answering_models):
         if _known_as(configured) == _known_as(model):
             return plain_model(configured)
-    raise ConfigError([Problem("model_override", _refusal(model))])
-
-
-def _known_as(model: ModelConfig) -> tuple[str, str | None, str]:
-    return model.interface, model.model_provider, model.name
-
-
-def _refusal(model: ModelConfig) -> str:
     interface, provider, name = _known_as(model)
     where = f", at {shown_address(model.endpoint_base_url)}" if model.endpoint_base_url else ""
     facts = f"interface {interface!r}, {f'provider {provider!r}, ' if provider else ''}name {name!r}{where}"
-    return (
+    refusal = (
         f"model_override is a model that the benchmark file describes ({facts}), and a file decides nothing about "
         "where data and keys go. Configure this model yourself, as an answering or parsing model with the same "
         "interface, provider and name, and yours is asked; or, if you trust this file, use --trust (in Python: "
         "code_policy='trusted'). Or leave the trait out (rubric_trait_names)"
     )
+    raise ConfigError([Problem("model_override", refusal)])
+
+
+def _known_as(model: ModelConfig) -> tuple[str, str | None, str]:
+    return model.interface, model.model_provider, model.name
 
 
 def _unheeded(model: ModelConfig, asked: ModelConfig) -> list[str]:

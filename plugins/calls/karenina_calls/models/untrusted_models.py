@@ -55,17 +55,12 @@ def replaced_models(value: Any, change: Callable[[ModelConfig], ModelConfig]) ->
         items = [replaced_models(item, change) for item in value]
         same = all(new is old for new, old in zip(items, value, strict=True))
         return value if same else (tuple if isinstance(value, tuple) else list)(items)
-    return _replaced_fields(value, change)
-
-
-def _replaced_fields(value: Any, change: Callable[[ModelConfig], ModelConfig]) -> Any:
-    """A copy with other values in the fields that hold models. What checks and converts fields is not run again."""
     cls: Any = type(value)
     found = ((name, getattr(value, name)) for name in _names(cls))
     changed = {name: new for name, old in found if (new := replaced_models(old, change)) is not old}
     if not changed:
         return value
-    made = copy.copy(value)
+    made = copy.copy(value)  # what checks and converts fields is not run again
     for name, new in changed.items():
         object.__setattr__(made, name, new)
     return made

@@ -29,15 +29,7 @@ from .port_calls import AgentCall
 from .retry import Attempts, this_call
 from .waiting import standing_still
 
-__all__ = [
-    "CallFacts",
-    "CallStore",
-    "Lane",
-    "Metered",
-    "MeteredByRun",
-    "StoredCall",
-    "StoredReply",
-]
+__all__ = ["CallFacts", "CallStore", "Lane", "Metered", "MeteredByRun", "StoredCall", "StoredReply"]
 
 R = TypeVar("R")
 _inside: ContextVar[bool] = ContextVar("karenina_inside_call", default=False)

@@ -41,6 +41,7 @@ from ..services.embedding import Embedder, Embeddings
 from ..tools.search import SearchResult, SearchTool
 from ..tools.tool_calls import run_tool
 from ..tools.tool_servers import ToolServer
+from .text import with_texts
 
 NO_CONTEXT = CallContext("")
 
@@ -119,9 +120,10 @@ class AgentCall(Call[AgentResult]):
         identity, parameters = _of_model(self.target, None)
         own = asdict(self.config, filter=lambda attribute, _: attribute.name != "workspace_path")
         parameters |= {"tools": [_offered(tool) for tool in self.tools], "agent": own}
-        parameters = _anywhere(parameters, folder)
-        messages = tuple(_anywhere([message.to_dict() for message in self.messages], folder))
-        return Request("agent", identity, context.task, context.replicate, messages, parameters=parameters)
+        messages = [message.to_dict() for message in self.messages]
+        if folder:
+            parameters, messages = with_texts([parameters, messages], lambda text: text.replace(folder, "{workspace}"))
+        return Request("agent", identity, context.task, context.replicate, tuple(messages), parameters=parameters)
 
     def on(self, port: AgentPort) -> Awaitable[AgentResult]:
         return port.arun(self.messages, self.tools, self.mcp_servers, self.config, call=self.context)
@@ -204,17 +206,6 @@ def _of_model(target: CallTarget, temperature: float | None) -> tuple[dict[str, 
         "max_tokens": model.max_tokens,
         "extra_kwargs": dict(model.extra_kwargs),
     }
-
-
-def _anywhere(data: Any, folder: str) -> Any:
-    """The data with `{workspace}` in place of the path of a folder."""
-    if not folder:
-        return data
-    if isinstance(data, str):
-        return data.replace(folder, "{workspace}")
-    if isinstance(data, Mapping):
-        return {key: _anywhere(value, folder) for key, value in data.items()}
-    return [_anywhere(value, folder) for value in data] if isinstance(data, list | tuple) else data
 
 
 def _offered(tool: Tool) -> dict[str, Any]:

@@ -49,36 +49,36 @@ class Attempts:
     unknown_costs: int = 0
     """Requests without a reply that may be on the provider's bill, and whose tokens and cost are unknown."""
 
+    @property
+    def _counted(self) -> tuple[Attempts, ...]:
+        """Where everything is counted: here, and in the whole work."""
+        return (self,) if self.whole is None else (self, self.whole)
+
     def begin(self) -> None:
-        self.count += 1
-        if self.whole is not None:
-            self.whole.begin()
+        for attempts in self._counted:
+            attempts.count += 1
 
     def not_made(self) -> None:
         """The attempt that has begun was kept out."""
-        self.count -= 1
-        self.kept_out = True
-        if self.whole is not None:
-            self.whole.not_made()
+        for attempts in self._counted:
+            attempts.count -= 1
+            attempts.kept_out = True
 
     def ended(self, *, replied: bool, unknown_cost: bool = False) -> None:
         """A request is over."""
-        for attempts in (self, self.whole):
-            if attempts is not None:
-                attempts.asked += 1
-                attempts.replies += replied
-                attempts.unknown_costs += unknown_cost
+        for attempts in self._counted:
+            attempts.asked += 1
+            attempts.replies += replied
+            attempts.unknown_costs += unknown_cost
 
     def again(self, kind: str, times: int = 1) -> None:
         """Attempts that failed so are followed by others."""
-        self.retries[kind] = self.retries.get(kind, 0) + times
-        if self.whole is not None:
-            self.whole.again(kind, times)
+        for attempts in self._counted:
+            attempts.retries[kind] = attempts.retries.get(kind, 0) + times
 
     def idle(self, seconds: float) -> None:
-        self.waited += seconds
-        if self.whole is not None:
-            self.whole.idle(seconds)
+        for attempts in self._counted:
+            attempts.waited += seconds
 
     def served(self, count: int, retries: Mapping[str, int], seconds: float) -> None:
         """The reply is one from before, and took this: the attempt that has begun was its last."""
@@ -86,11 +86,10 @@ class Attempts:
         for kind, times in retries.items():
             self.again(kind, times)
         unknown = sum(times for kind, times in retries.items() if kind in MAY_HAVE_COST)
-        for attempts in (self, self.whole):
-            if attempts is not None:
-                attempts.unknown_costs += unknown
-                attempts.count += count - 1
-                attempts.seconds_before += seconds
+        for attempts in self._counted:
+            attempts.unknown_costs += unknown
+            attempts.count += count - 1
+            attempts.seconds_before += seconds
 
 
 this_call: ContextVar[Attempts | None] = ContextVar("karenina_attempts", default=None)

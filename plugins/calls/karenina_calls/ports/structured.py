@@ -27,8 +27,8 @@ from karenina_core.values.message import Message, UsageMetadata
 from ..models.models_of_data import ParsesModels
 from ..records.refusals import Refusals
 from ..wire.openai_errors import is_context_overflow
+from ..wire.strict_schema import outline
 from .retry import this_call
-from .schema_outline import outline
 from .text import sanitize_data
 
 BEGUN = re.compile(r"""\{\s*(?:["']|[A-Za-z_$][\w$]*\s*:|/[/*])""")
@@ -170,7 +170,10 @@ def json_object(text: str) -> Mapping[str, Any]:
     to guess would be to invent an answer.
     """
     try:
-        value = _whole(text)
+        try:
+            value = DECODER.decode(text)
+        except (ValueError, RecursionError):
+            value = None
         found = [value] if isinstance(value, dict) else _embedded(text[:MAX_SCANNED])
     except _Contradiction as error:
         raise ParseError(str(error), raw_response=text) from None
@@ -179,13 +182,6 @@ def json_object(text: str) -> Mapping[str, Any]:
     if any(other != found[0] for other in found):
         raise ParseError("the reply holds several different JSON objects; reply with exactly one", raw_response=text)
     return found[0]
-
-
-def _whole(text: str) -> Any:
-    try:
-        return DECODER.decode(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 class _Contradiction(Exception):

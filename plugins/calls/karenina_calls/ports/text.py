@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -43,6 +43,15 @@ def sanitize_data(value: Any, levels: int = MOST_NESTED) -> Any:
     if isinstance(value, dict):
         return {sanitize(key)[0]: sanitize_data(item, levels - 1) for key, item in value.items()}
     return [sanitize_data(item, levels - 1) for item in value]
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON data with every text in it changed, keys included."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {with_texts(key, change): with_texts(item, change) for key, item in value.items()}
+    return [with_texts(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
 def is_nested_deeper(value: Any, levels: int = MOST_NESTED) -> bool:

@@ -29,19 +29,20 @@ from ..services.embedding import NO_NUMBER, Embeddings
 from ..tools.search import SearchResult
 
 FORMAT = 1
+PARSE_FACTS = ("raw_response", "usage", "usage_unavailable", "channel", "cut_off")
 LLM_FIELDS = tuple(attribute.name for attribute in fields(LLMResponse) if attribute.name != "raw")
 
 
 @frozen
 class _Plain:
-    """A call whose fields are all that makes it."""
+    """A call whose fields, which are plain data, are all that makes it."""
 
-    @property
+    @cached_property
     def canonical(self) -> str:
         """The canonical JSON of the call: what its key is the digest of, and what its line in a recording holds."""
-        return canonical_json(asdict(self))
+        return canonical_json(self._facts())
 
-    @property
+    @cached_property
     def key(self) -> str:
         return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
 
@@ -52,7 +53,10 @@ class _Plain:
 
     def line(self) -> dict[str, Any]:
         """The recording's line without the reply."""
-        return {"format": FORMAT, "key": self.key, **asdict(self)}
+        return {"format": FORMAT, "key": self.key, **self._facts()}
+
+    def _facts(self) -> dict[str, Any]:
+        return {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
 
 
 @frozen
@@ -67,14 +71,6 @@ class Request(_Plain):
     schema: Mapping[str, Any] | None = None
     channel: str | None = None
     parameters: Mapping[str, Any] = field(factory=dict)
-
-    @cached_property
-    def canonical(self) -> str:
-        return canonical_json(self._facts())
-
-    @cached_property
-    def key(self) -> str:
-        return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
 
     @property
     def recipient(self) -> str:
@@ -95,19 +91,6 @@ class Request(_Plain):
         """
         parts = f"{self.key}\n{version}\n{question_id}\n{behind}"
         return hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
-
-    def _facts(self) -> dict[str, Any]:
-        """The fields by name. All of it is plain data already."""
-        return {
-            "kind": self.kind,
-            "model": self.model,
-            "task": self.task,
-            "replicate": self.replicate,
-            "messages": self.messages,
-            "schema": self.schema,
-            "channel": self.channel,
-            "parameters": self.parameters,
-        }
 
 
 @frozen
@@ -255,14 +238,8 @@ def error_to(error: KareninaError) -> dict[str, Any]:
         if isinstance(done := error.evidence.get("agent_result"), AgentResult):
             facts["agent"] = agent_to(done)
     if isinstance(error, ParseError):
-        usage = error.usage
-        facts["parse"] = {
-            "raw_response": error.raw_response,
-            "usage": usage.to_dict() if isinstance(usage, UsageMetadata) else None,
-            "usage_unavailable": error.usage_unavailable,
-            "channel": error.channel,
-            "cut_off": error.cut_off,
-        }
+        usage = error.usage.to_dict() if isinstance(error.usage, UsageMetadata) else None
+        facts["parse"] = {name: getattr(error, name) for name in PARSE_FACTS} | {"usage": usage}
     return facts
 
 
@@ -270,10 +247,9 @@ def error_from(data: Mapping[str, Any]) -> PortError:
     """The recorded failure. It is final: what was recorded does not change by asking again."""
     if parse := data.get("parse"):
         failure = ParseError(data["message"], raw_response=parse["raw_response"])
+        for name in PARSE_FACTS:
+            setattr(failure, name, parse[name])
         failure.usage = UsageMetadata(**parse["usage"]) if parse["usage"] else None
-        failure.usage_unavailable = parse["usage_unavailable"]
-        failure.channel = parse["channel"]
-        failure.cut_off = parse["cut_off"]
         return failure
     found = PortError(data["message"], kind=data["kind"], status=data["status"], raw=data["raw"], final=True)
     if done := data.get("agent"):

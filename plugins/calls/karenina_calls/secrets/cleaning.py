@@ -43,8 +43,15 @@ class Cleaner:
         try:
             return self.reply(await ask())
         except BaseException as error:
-            if self.secrets:
-                self._error(error)
+            if self.secrets:  # what a provider says about a call may repeat its key
+                found: set[str] = set()
+                error.args = tuple(_clean(part, self.secrets, found) for part in error.args)
+                if isinstance(error, PortError):
+                    error.raw = _clean(error.raw, self.secrets, found)
+                    error.evidence = {name: self.reply(value) for name, value in error.evidence.items()}
+                if isinstance(error, ParseError):
+                    error.raw_response = self.secrets.text(error.raw_response, found)
+                self._note(found)
             raise
 
     def reply(self, value: T) -> T:
@@ -55,7 +62,13 @@ class Cleaner:
         found = sources_of(getattr(value, "flags", ()))
         cleaned: T = _clean(value, self.secrets, found)
         self._note(found)
-        return self._flagged(cleaned)
+        name = next((name for name in FLAGS if hasattr(cleaned, name)), None)
+        if not self.removed or name is None:
+            return cleaned
+        flags = dict.fromkeys((*getattr(cleaned, name), *removal_flags(self.removed)))
+        changed: Any = cleaned
+        flagged: T = evolve(changed, **{name: tuple(flags)})
+        return flagged
 
     def _note(self, found: set[str]) -> None:
         self.removed |= found
@@ -69,28 +82,6 @@ class Cleaner:
             return False
         texts = reply.content, reply.structured, reply.thinking, reply.finish_reason, reply.actual_model
         return not self.secrets.may_be_in(*texts)
-
-    def _flagged(self, reply: T) -> T:
-        if not self.removed:
-            return reply
-        name = next((name for name in FLAGS if hasattr(reply, name)), None)
-        if name is None:
-            return reply
-        flags = dict.fromkeys((*getattr(reply, name), *removal_flags(self.removed)))
-        changed: Any = reply
-        flagged: T = evolve(changed, **{name: tuple(flags)})
-        return flagged
-
-    def _error(self, error: BaseException) -> None:
-        """What a provider says about a call may repeat its key."""
-        found: set[str] = set()
-        error.args = tuple(_clean(part, self.secrets, found) for part in error.args)
-        if isinstance(error, PortError):
-            error.raw = _clean(error.raw, self.secrets, found)
-            error.evidence = {name: self.reply(value) for name, value in error.evidence.items()}
-        if isinstance(error, ParseError):
-            error.raw_response = self.secrets.text(error.raw_response, found)
-        self._note(found)
 
     def tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """The tools, which answer and fail without secrets."""

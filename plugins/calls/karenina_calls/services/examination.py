@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from karenina_core.errors import ConfigError, PluginError, one_line, shortened
@@ -40,11 +39,18 @@ def tool_servers(app: Karenina) -> Section:
 
 
 def _made(app: Karenina, kind: type[Registry[Any]], make: Callable[..., Any], *more: Any) -> list[dict[str, Any]]:
-    """What the things of a kind say about themselves; each is made with `make(app, name, *more)`."""
-    return [
-        {"name": name, "plugin": entry.plugin} | _readiness(partial(make, app, name, *more))
-        for name, entry in app.registry(kind).items()
-    ]
+    """What the things of a kind, each made with `make(app, name, *more)`, say about themselves: `available`,
+    `not_ready` with a reason of their own, or `broken`."""
+    rows = []
+    for name, entry in app.registry(kind).items():
+        try:
+            problem = " ".join(str(make(app, name, *more).problem() or "").split())
+            about = {"state": "not_ready" if problem else "available", "reason": shortened(problem, LONGEST)}
+        except Exception as error:  # a plugin's code may do anything
+            reason = str(error) if isinstance(error, PluginError) else one_line(error)
+            about = {"state": "broken", "reason": reason}
+        rows.append({"name": name, "plugin": entry.plugin, **about})
+    return rows
 
 
 class _Client:
@@ -56,15 +62,3 @@ class _Client:
 
     def problem(self) -> Any:
         return self.look() if self.look else None
-
-
-def _readiness(make: Callable[[], Any]) -> dict[str, str]:
-    """What a thing says about itself: `available`, `not_ready` with its own reason, or `broken`."""
-    try:
-        problem = make().problem()
-    except Exception as error:  # a plugin's code may do anything
-        return {"state": "broken", "reason": str(error) if isinstance(error, PluginError) else one_line(error)}
-    return {
-        "state": "not_ready" if problem else "available",
-        "reason": shortened(" ".join(str(problem or "").split()), LONGEST),
-    }

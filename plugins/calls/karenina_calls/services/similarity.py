@@ -35,10 +35,7 @@ async def similarities(
     found: Embeddings | None = None
     try:
         found = await with_retries(
-            lambda: embedder.aembed(texts),
-            config.retry_policy,
-            max_elapsed=config.call_seconds,
-            attempts=attempts,
+            lambda: embedder.aembed(texts), config.retry_policy, max_elapsed=config.call_seconds, attempts=attempts
         )
         vectors = dict(zip(texts, found.vectors, strict=True))
         scores = tuple(cosine(vectors[one], vectors[other]) for one, other in pairs)
@@ -51,11 +48,7 @@ async def similarities(
 
 
 def _record(
-    embedder: CallPort,
-    found: Embeddings | None,
-    attempts: Attempts,
-    started: float,
-    error: KareninaError | None = None,
+    embedder: CallPort, found: Embeddings | None, attempts: Attempts, started: float, error: KareninaError | None = None
 ) -> CallRecord:
     if not embedder.needs_provider:
         attempts.count = 0  # no embedder is asked

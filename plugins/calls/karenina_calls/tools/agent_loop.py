@@ -21,18 +21,7 @@ from karenina_core.values.message import Message, TextBlock, ThinkingBlock, Tool
 
 from ..ports.text import is_nested_deeper
 from ..ports.waiting import Clock, time_limit
-from .tool_calls import MOST_CHARACTERS, answered
-
-__all__ = [
-    "GRACE",
-    "MOST_CHARACTERS",
-    "TRUNCATED",
-    "AskWithTools",
-    "in_time",
-    "is_proper",
-    "out_of_time",
-    "run_agent_loop",
-]
+from .tool_calls import answered
 
 TRUNCATED = "truncated"
 """The flag of work whose last reply was cut off by `max_tokens`."""

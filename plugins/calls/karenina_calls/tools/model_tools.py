@@ -88,9 +88,7 @@ class Connections:
 
         return tuple(
             OfferedTools(
-                server=name,
-                address=shown_address(address),
-                tools=tuple(on_warning(tool, note) for tool in named[name]),
+                server=name, address=shown_address(address), tools=tuple(on_warning(tool, note) for tool in named[name])
             )
             for name, address in addresses.items()
         )

@@ -132,7 +132,10 @@ def read_results(found: Any) -> tuple[SearchResult, ...]:
     if not isinstance(found, Iterable) or isinstance(found, bytes | str):
         raise SearchError(f"the search tool returned {type(found).__name__}; it must return a list of results")
     rows = [(item, _facts(item)) for item in islice(found, MOST_READ)]
-    results = [_result(facts) for _, facts in rows if "content" in facts]
+    results = []
+    for facts in (facts for _, facts in rows if "content" in facts):
+        texts = {name: None if facts.get(name) is None else sanitize(str(facts[name]))[0] for name in FACTS}
+        results.append(SearchResult(content=texts["content"] or "", title=texts["title"], url=texts["url"]))
     if rows and not results:
         item, facts = rows[0]
         keys = f" with {', '.join(map(str, list(facts)[:5]))}" if facts else ""
@@ -153,8 +156,3 @@ def _facts(item: Any) -> dict[Any, Any]:
     if isinstance(item, str):
         return {"content": item}
     return dict(item) if isinstance(item, Mapping) else {n: getattr(item, n) for n in FACTS if hasattr(item, n)}
-
-
-def _result(facts: Mapping[Any, Any]) -> SearchResult:
-    texts = {name: None if facts.get(name) is None else sanitize(str(facts[name]))[0] for name in FACTS}
-    return SearchResult(content=texts["content"] or "", title=texts["title"], url=texts["url"])

@@ -64,7 +64,8 @@ async def answered(
         raise errors.exceptions[0] from None
     finally:
         for call in calls:
-            outcome = _cut(outcomes.get(call.id, UNANSWERED))
+            outcome = outcomes.get(call.id, UNANSWERED)
+            outcome = evolve(outcome, content=shortened_answer(sanitize(outcome.content)[0]))
             shown = _as_shown(repeated, call, outcome, readable=call.id not in malformed)
             messages.append(Message.tool_result(call.id, shown.content, shown.is_error))
 
@@ -119,12 +120,11 @@ def on_warning(tool: Tool, warn: Callable[[str], None]) -> Tool:
     return evolve(tool, run=watched)
 
 
-def _cut(outcome: ToolOutcome) -> ToolOutcome:
-    text = sanitize(outcome.content)[0]
-    if len(text) <= MOST_CHARACTERS:
-        return evolve(outcome, content=text)
-    note = f"[cut: these are the first {MOST_CHARACTERS} of {len(text)} characters]"
-    return evolve(outcome, content=f"{text[:MOST_CHARACTERS]}\n{note}")
+def shortened_answer(text: str, tolerance: int = 0) -> str:
+    """An answer of a tool, cut where it is longer than the limit and so many characters that are tolerated."""
+    if len(text) <= MOST_CHARACTERS + tolerance:
+        return text
+    return f"{text[:MOST_CHARACTERS]}\n[cut: these are the first {MOST_CHARACTERS} of {len(text)} characters]"
 
 
 def _as_shown(repeated: Counter[str], call: ToolUseBlock, outcome: ToolOutcome, *, readable: bool) -> ToolOutcome:

@@ -17,21 +17,9 @@ from karenina_core.errors import PortError
 from karenina_core.ports.values import LLMResponse, OutputFormat, Tool
 from karenina_core.values.message import Message, TextBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 
-from ..ports.text import is_nested_deeper, sanitize
-from .openai_errors import STRICT_JSON, error_from_wire, json_from_wire, kind_of_status, raw_text, retry_after_seconds
+from ..ports.text import is_nested_deeper, sanitize, with_texts
+from .openai_errors import STRICT_JSON, error_from_wire, raw_text
 from .strict_schema import strict_schema
-
-__all__ = [
-    "error_from_wire",
-    "json_from_wire",
-    "kind_of_status",
-    "messages_to_wire",
-    "output_to_wire",
-    "reply_from_wire",
-    "retry_after_seconds",
-    "strict_schema",
-    "tools_to_wire",
-]
 
 FUNCTION_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 CUT_SHORT = frozenset({"length", "content_filter"})
@@ -65,18 +53,12 @@ def _message_to_wire(message: Message) -> list[dict[str, Any]]:
         return wires
     text, calls = sanitize(message.text)[0], message.tool_calls
     if message.role == "assistant" and calls:
-        return [*wires, {"role": "assistant", "content": text or None, "tool_calls": [_call_to_wire(c) for c in calls]}]
+        asked = [(call.id, call.name, sanitize(json.dumps(dict(call.input), ensure_ascii=False))[0]) for call in calls]
+        made = [{"id": i, "type": "function", "function": {"name": n, "arguments": given}} for i, n, given in asked]
+        return [*wires, {"role": "assistant", "content": text or None, "tool_calls": made}]
     if any(isinstance(block, TextBlock) for block in message.content) or not wires:
         wires.append({"role": message.role, "content": text})
     return wires
-
-
-def _call_to_wire(call: ToolUseBlock) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": sanitize(json.dumps(dict(call.input), ensure_ascii=False))[0]},
-    }
 
 
 def tools_to_wire(tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -141,7 +123,9 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
     finish = _text_or_none(choice.get("finish_reason"))
     flags: dict[str, None] = {}
     calls, arguments = _tool_calls(message, body, flags)
-    lost = _lost(arguments, finish)
+    lost = [place for place, text in enumerate(arguments) if _input(text, {}) is None]
+    if finish in CUT_SHORT and arguments and not arguments[-1].strip():  # elsewhere no text at all is readable
+        lost.append(len(arguments) - 1)
     if lost:
         flags["invalid_tool_arguments"] = None
     content = _content(message, flags)
@@ -225,15 +209,6 @@ def _as_text(arguments: Any) -> str:
         return "["
 
 
-def _lost(arguments: Sequence[str], finish: str | None) -> tuple[int, ...]:
-    """Places of the calls whose arguments cannot be read. No text at all is readable, but not at the end of a reply
-    that was cut off."""
-    lost = [place for place, text in enumerate(arguments) if _input(text, {}) is None]
-    if finish in CUT_SHORT and arguments and not arguments[-1].strip():
-        lost.append(len(arguments) - 1)
-    return tuple(lost)
-
-
 def _input(text: str, flags: dict[str, None]) -> dict[str, Any] | None:
     """The arguments of a call; None where they cannot be read."""
     try:
@@ -242,7 +217,7 @@ def _input(text: str, flags: dict[str, None]) -> dict[str, Any] | None:
         return None
     if not isinstance(data, dict) or is_nested_deeper(data):
         return None
-    cleaned: dict[str, Any] = _clean_data(data, flags)
+    cleaned: dict[str, Any] = with_texts(data, lambda part: _clean(part, flags))
     return cleaned
 
 
@@ -258,23 +233,24 @@ def _structured(
 def _usage(usage: Any, model: str | None) -> UsageMetadata | None:
     if not isinstance(usage, Mapping):
         return None
-    sent, received = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    sent, received = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
     if sent is None and received is None:
         return None
     details = usage.get("prompt_tokens_details")
-    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
-    total = _count(usage.get("total_tokens"))
+    cached = count_of(details.get("cached_tokens")) if isinstance(details, Mapping) else None
+    total = count_of(usage.get("total_tokens"))
     return UsageMetadata(
         input_tokens=sent or 0,
         output_tokens=received or 0,
         total_tokens=(sent or 0) + (received or 0) if total is None else total,
         cache_read_tokens=cached,
-        cache_creation_tokens=_count(usage.get("cache_creation_input_tokens")),
+        cache_creation_tokens=count_of(usage.get("cache_creation_input_tokens")),
         model=model,
     )
 
 
-def _count(value: Any) -> int | None:
+def count_of(value: Any) -> int | None:
+    """A number of tokens or calls as a provider reports it; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
@@ -282,14 +258,6 @@ def _clean(text: str, flags: dict[str, None]) -> str:
     text, found = sanitize(text)
     flags.update(dict.fromkeys(found))
     return text
-
-
-def _clean_data(value: Any, flags: dict[str, None]) -> Any:
-    if isinstance(value, str):
-        return _clean(value, flags)
-    if isinstance(value, dict):
-        return {_clean(key, flags): _clean_data(entry, flags) for key, entry in value.items()}
-    return [_clean_data(entry, flags) for entry in value] if isinstance(value, list) else value
 
 
 def _text_or_none(value: Any) -> str | None:

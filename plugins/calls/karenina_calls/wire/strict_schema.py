@@ -1,4 +1,4 @@
-"""JSON Schemas in the narrow form that OpenAI's strict mode accepts.
+"""JSON Schemas as models are shown them: in words, and in the narrow form that OpenAI's strict mode accepts.
 
 Strict mode wants every object closed, every property required, and only some keywords. Source of the list of keywords:
 https://platform.openai.com/docs/guides/structured-outputs (supported schemas).
@@ -6,7 +6,8 @@ https://platform.openai.com/docs/guides/structured-outputs (supported schemas).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -85,28 +86,20 @@ class _Rewriter:
             raise _NotStrict
         strict: dict[str, Any] = {}
         for key, value in schema.items():
-            strict.update(self._keyword(key, value, schema))
+            match key:
+                case _ if key in KEPT or (key == "format" and value in FORMATS):
+                    strict[key] = value
+                case "const" if "enum" not in schema:
+                    strict["enum"] = [value]
+                case "anyOf":
+                    strict[key] = [self.rewrite(branch) for branch in value]
+                case "items":
+                    strict[key] = self.rewrite(value)
+                case "properties":
+                    strict |= self._properties(value, schema)
+                case _ if key != "required" and not (key == "additionalProperties" and value is False):
+                    raise _NotStrict
         return strict
-
-    def _keyword(self, key: str, value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
-        match key:
-            case _ if key in KEPT:
-                return {key: value}
-            case "const" if "enum" not in schema:
-                return {"enum": [value]}
-            case "format" if value in FORMATS:
-                return {key: value}
-            case "anyOf":
-                return {key: [self.rewrite(branch) for branch in value]}
-            case "items":
-                return {key: self.rewrite(value)}
-            case "properties":
-                return self._properties(value, schema)
-            case "required":
-                return {}
-            case "additionalProperties" if value is False:
-                return {}
-        raise _NotStrict
 
     def _properties(self, properties: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
         required = set(schema.get("required", ()))
@@ -162,3 +155,83 @@ class _Rewriter:
 def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     kinds = schema.get("type", ())
     return (kinds,) if isinstance(kinds, str) else tuple(kinds)
+
+
+DEEPEST = 8
+"""Levels of objects and lists; a schema that is deeper is recursive."""
+LIMITS = (
+    *("format", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "minItems", "maxItems"),
+)
+KNOWN = frozenset(
+    {"type", "title", "description", "properties", "required", "additionalProperties", "items", "anyOf", "enum"}
+    | {"const", "default", "$ref", "$defs", "definitions", *LIMITS}
+)
+
+
+class _NoWords(Exception):
+    """The schema says something for which an outline has no words."""
+
+
+def outline(schema: Mapping[str, Any]) -> str | None:
+    """`- path (type): description` for each value in an object of this schema, `[]` for a member of a list.
+
+    None where the schema says more than that, or is recursive.
+    """
+    try:
+        return "\n".join(_lines(schema, schema, "", DEEPEST)) or None
+    except _NoWords:
+        return None
+
+
+def _lines(schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int) -> Iterator[str]:
+    if not depth:
+        raise _NoWords
+    for name, found in schema.get("properties", {}).items():
+        value = _resolved(found, root)
+        where = f"{path}{name}"
+        about = value.get("description", "")
+        yield f"- {where} ({_type(value, root, depth)}){f': {about}' if about else ''}"
+        for inner, step in _inside(value, root, "", depth):
+            yield from _lines(inner, root, f"{where}{step}.", depth - 1)
+
+
+def _inside(value: Mapping[str, Any], root: Mapping[str, Any], step: str, depth: int) -> Iterator[tuple[Any, str]]:
+    """The objects in a value, and how one gets to them."""
+    if not depth:
+        raise _NoWords
+    if "properties" in value:
+        yield value, step
+    for branch in value.get("anyOf", ()):
+        yield from _inside(_resolved(branch, root), root, step, depth - 1)
+    if "items" in value:
+        yield from _inside(_resolved(value["items"], root), root, f"{step}[]", depth - 1)
+
+
+def _type(value: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    if not depth:
+        raise _NoWords
+    if "anyOf" in value:
+        return " or ".join(dict.fromkeys(_type(_resolved(one, root), root, depth - 1) for one in value["anyOf"]))
+    if choices := [value["const"]] if "const" in value else value.get("enum"):
+        return f"one of {', '.join(json.dumps(choice, ensure_ascii=False) for choice in choices)}"
+    kinds = [value["type"]] if isinstance(value.get("type"), str) else value.get("type") or ["any"]
+    items = value.get("items", {})
+    named = [f"list of {_type(_resolved(items, root), root, depth - 1)}" if kind == "array" else kind for kind in kinds]
+    return ", ".join((" or ".join(named), *(f"{key} {value[key]}" for key in LIMITS if key in value)))
+
+
+def _resolved(value: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a reference names, with the keywords beside it."""
+    if not isinstance(value, Mapping) or value.keys() - KNOWN:
+        raise _NoWords
+    if value.get("additionalProperties", False) is not False or not isinstance(value.get("anyOf", ()), Sequence):
+        raise _NoWords  # a free dictionary has keys that are not named
+    if (ref := value.get("$ref")) is None:
+        return value
+    found: Any = root
+    for step in str(ref).removeprefix("#/").split("/"):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping) or "$ref" in found:
+        raise _NoWords
+    return {**_resolved(found, root), **{key: text for key, text in value.items() if key != "$ref"}}

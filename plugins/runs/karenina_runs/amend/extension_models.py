@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve
+from karenina_calls.records.manual import MANUAL
 
 from karenina_core.errors import ConfigError, Problem
 
-from ..answers.manual import MANUAL
 from ..config.config_file import Flags, RunConfig
 from ..config.config_layers import merged, read_layer, settings_layer
 from ..config.config_models import ModelFlags

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast, get_args
 
 from attrs import asdict, evolve, field, fields, frozen
 from karenina_calls.ports.text import sanitize
+from karenina_calls.records.manual import MANUAL, load_manual_traces
 from karenina_vocabulary.traces import prompt_of, render_trace
 
 from karenina_core.errors import ConfigError, Problem
@@ -27,7 +28,6 @@ from karenina_core.values.question import Question
 
 from ..files.atomic_files import replacing
 from ..results.records import redacted
-from .manual import MANUAL, load_manual_traces
 
 MissPolicy = Literal["strict", "fall_through", "leave_out"]
 

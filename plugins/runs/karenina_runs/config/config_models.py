@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from attrs import field, frozen
+from karenina_calls.records.manual import MANUAL
 
 from karenina_core.errors import ConfigError, Problem, did_you_mean
 from karenina_core.values.convert import structure
 from karenina_core.values.fields import texts
 from karenina_core.values.model_config import ModelConfig
-
-from ..answers.manual import MANUAL
 
 T = TypeVar("T")
 FIELDS = {
