@@ -24,8 +24,7 @@ from ..folder.directory import RESULTS, RunDirectory, secrets_of_run
 from ..folder.reuse import opened_sources
 from ..journal.reader import Done
 from ..kinds import ExecutorRegistry
-from ..plan.items import Generation, Item, Prepared
-from ..plan.schedule import Schedule
+from ..plan.items import Generation, Item, Prepared, Schedule
 from ..results.results import VerificationResultSet
 from ..results.sinks import RunInfo, Sinks, make_sink, without_password
 from ..results.stored import StoredSequence

@@ -36,9 +36,8 @@ from karenina_core.values.question import Question
 from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import DynamicRubric, Rubric
 
-from ..plan.identities import check_identities
 from ..plan.items import Item
-from ..plan.prepare import check_policy, check_stages
+from ..plan.prepare import check_identities, check_policy, check_stages
 from ..plan.rubrics import check_names
 from ..plan.templates import TemplateLoader
 from .control import synchronous
