@@ -22,7 +22,7 @@ from ..folder.directory import RESULTS, replacing
 from ..journal.journal import Journal
 from ..journal.reader import Done, JournalReader, StoredResult, journal_of
 from ..plan.items import Generation, Item
-from ..results.records import portable_record
+from ..results.stored import portable_record
 
 PASSING = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
 """Errors that may be gone when the item is tried again. The budget is that of the run: an agent that used up its own

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, closing
+from contextvars import Context, copy_context
 from functools import partial
 from itertools import takewhile
+from typing import Any
 
 from attrs import define, field
 from karenina_calls.metering import Metering
 from karenina_calls.models.models import open_models
 from karenina_calls.models.overrides import model_pool, overrides
 from karenina_calls.ports.item_calls import current_item
+from karenina_calls.ports.waiting import WorkPlace, WorkPlaces
 from karenina_calls.secrets.redaction import Secrets
 
 from karenina_core.pipeline.item import CachedAnswer
@@ -30,15 +33,12 @@ from ..results.sinks import RunInfo, Sinks, make_sink, without_password
 from ..results.stored import StoredSequence
 from .continuation import Rest
 from .control import RunControl
-from .destination import Destination, directory_of, keeper_of
-from .ending import RunState, end, one_of
-from .idle_stages import watched_stages
-from .loop_watchdog import fewer_collections, stalls_logged
+from .destination import Destination, RunState, directory_of, end, keeper_of, one_of
 from .run_writer import Keeper, read_back
 from .senders import Senders
 from .single import Verifier
 from .surroundings import Place, surroundings_kind
-from .working import Working
+from .watchdogs import fewer_collections, stalls_logged, watched_stages
 
 __all__ = ["Destination", "execute"]
 
@@ -323,3 +323,38 @@ def _lacks_calls(made: VerificationResult | None = None) -> bool:
     if calls is None or not calls.kept_out:
         return False
     return made is None or (made.metadata.outcome, made.metadata.outcome_detail) != ("error", "budget")
+
+
+@define(eq=False)
+class Working:
+    """`most` places, and as many items more that wait for a `Retry-After`."""
+
+    most: int
+    another: Callable[[], Coroutine[Any, Any, None] | None]
+    """Work on what has not been begun; None: there is nothing."""
+    _places: WorkPlaces = field(init=False)
+    _others: asyncio.TaskGroup | None = field(default=None, init=False)
+    _context: Context = field(factory=copy_context, init=False)
+    _begun: int = field(default=0, init=False)
+    """Work under way that was begun in the place of an item that waited."""
+
+    def __attrs_post_init__(self) -> None:
+        self._places = WorkPlaces(self.most, self._is_free)
+
+    def place(self) -> WorkPlace:
+        """Wait for a place, and have it."""
+        return WorkPlace(self._places)
+
+    async def all_of(self, work: Awaitable[None]) -> None:
+        """Await this, and what is begun in places that are free meanwhile."""
+        async with asyncio.TaskGroup() as self._others:
+            await work
+
+    def _is_free(self) -> None:
+        if self._others is None or self._begun >= self.most or (work := self.another()) is None:
+            return
+        self._begun += 1
+        self._others.create_task(work, context=self._context.copy()).add_done_callback(self._over)  # of no item
+
+    def _over(self, _: asyncio.Task[None]) -> None:
+        self._begun -= 1

@@ -41,9 +41,9 @@ from ..plan.prepare import check_identities, check_policy, check_stages
 from ..plan.rubrics import check_names
 from ..plan.templates import TemplateLoader
 from .control import synchronous
-from .idle_stages import IdleStages, watched_stages
 from .senders import Senders
 from .surroundings import Place, Surroundings, surroundings_kind
+from .watchdogs import IdleStages, watched_stages
 
 
 @define(eq=False)

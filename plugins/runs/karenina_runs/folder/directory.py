@@ -25,7 +25,7 @@ from ..files.atomic_files import replacing, write_atomically, write_json
 from ..files.run_files import MANIFEST, RESULTS, check_place
 from ..files.run_lock import LOCK, RunLock, owner_of
 from ..plan.items import Prepared
-from ..results.records import redacted
+from ..results.stored import redacted
 from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
 
 __all__ = [
