@@ -32,17 +32,6 @@ from .plan.items import Prepared
 from .plan.prepare import prepare
 from .results.results import VerificationResultSet
 
-__all__ = [
-    "Changed",
-    "Resumption",
-    "aresume_run",
-    "benchmark_of",
-    "configured_by",
-    "resume_run",
-    "resumption",
-    "source_of",
-]
-
 
 class _Every(frozenset[str]):
     """All kinds of errors, those of plugins included."""

@@ -20,8 +20,9 @@ from karenina_runs.execute import runner
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.files.run_lock import RunLock, owner_of
+from karenina_runs.folder.fingerprint import Changed
 from karenina_runs.journal.reader import JournalReader
-from karenina_runs.resume import Changed, Wanted, resumption
+from karenina_runs.resume import Wanted, resumption
 
 from karenina_core import ModelConfig, VerificationConfig, VerificationResultSet, aresume_run, extend_run, resume_run
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError

@@ -23,13 +23,14 @@ from ..execute.control import RunControl
 from ..execute.run_writer import PASSING, is_final, read_back
 from ..execute.runner import Destination, execute
 from ..folder.directory import answers_of_run, read_manifest
+from ..folder.fingerprint import Changed
 from ..folder.reuse import followed
 from ..folder.status import resume_command, standing
 from ..journal.reader import JournalReader, journal_of
 from ..plan.items import Prepared
 from ..plan.prepare import prepare
 from ..results.results import VerificationResultSet
-from ..resume import Changed, benchmark_of, configured_by, source_of
+from ..resume import benchmark_of, configured_by, source_of
 from .extension_checks import Prior, added_traits, changes, check_folders, fingerprints, prior_of
 from .extension_rows import Extension, is_scorable, prior_items, scoring_of
 

@@ -17,8 +17,9 @@ from karenina_core.errors import RunDirectoryError, one_line
 from karenina_core.values.convert import structure
 from karenina_core.values.result import VerificationResult
 
+from ..files.atomic_files import replacing
+from ..files.run_files import RESULTS
 from ..files.run_lock import RunLock
-from ..folder.directory import RESULTS, replacing
 from ..journal.journal import Journal
 from ..journal.reader import Done, JournalReader, StoredResult, journal_of
 from ..plan.items import Generation, Item

@@ -23,7 +23,8 @@ from karenina_core.values.result import VerificationResult
 
 from ..answers.answers import answer_of
 from ..answers.replaying import judged_by_folder, replayed
-from ..folder.directory import RESULTS, RunDirectory, secrets_of_run
+from ..files.run_files import RESULTS
+from ..folder.directory import RunDirectory, secrets_of_run
 from ..folder.reuse import opened_sources
 from ..journal.reader import Done
 from ..kinds import ExecutorRegistry

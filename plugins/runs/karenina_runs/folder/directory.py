@@ -21,28 +21,12 @@ from karenina_core.errors import ConfigError, Problem, RunDirectoryError, one_li
 
 from ..answers.answers import ReplayStore
 from ..config.saved_config import recorded, rubric_definition
-from ..files.atomic_files import replacing, write_atomically, write_json
-from ..files.run_files import MANIFEST, RESULTS, check_place
+from ..files.atomic_files import write_json
+from ..files.run_files import MANIFEST, check_place
 from ..files.run_lock import LOCK, RunLock, owner_of
 from ..plan.items import Prepared
 from ..results.stored import redacted
 from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
-
-__all__ = [
-    "ANSWERS",
-    "ASKED_AGAIN",
-    "FINGERPRINT",
-    "MANIFEST",
-    "RESULTS",
-    "RunDirectory",
-    "answers_of_run",
-    "default_directory",
-    "read_fingerprint",
-    "read_manifest",
-    "replacing",
-    "secrets_of_run",
-    "write_atomically",
-]
 
 FINGERPRINT = "fingerprint.json"
 ANSWERS = "answers.json"

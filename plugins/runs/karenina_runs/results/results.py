@@ -14,7 +14,7 @@ from karenina_core.plugin.application import Karenina, current
 from karenina_core.values.outcome import Outcome, OutcomeName
 from karenina_core.values.result import VerificationResult
 
-from ..folder.directory import RESULTS
+from ..files.run_files import RESULTS
 from ..kinds import ViewRegistry
 from ..plan.items import LeftOut
 from ..summaries.rates import Planned
