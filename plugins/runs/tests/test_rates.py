@@ -337,7 +337,7 @@ def test_a_removed_secret_is_named_with_the_number_of_its_items() -> None:
         "the value of A_TOKEN was removed",
         "the value of B_KEY was removed",
     ]
-    assert all("for 2 items" in note for note in notes)
+    assert all("of 2 items" in note for note in notes)
     assert summarize([result()])["notes"] == []
 
 

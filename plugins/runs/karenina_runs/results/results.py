@@ -238,7 +238,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
         What was made for another judge's item is counted there and not here. A cost is None where that of a reply is
         unknown; requests without a reply that may be on the bill are `unknown_cost_attempts`.
         """
-        return self.tally.totals.usage.by_task()
+        return self.tally.usage.by_task()
 
     @property
     def tally(self) -> Tally:

@@ -42,7 +42,9 @@ def usage_by_task(results: Iterable[VerificationResult]) -> dict[str, dict[str, 
 
 
 @define(eq=False)
-class _Task:
+class TaskUsage:
+    """Of one task, or of all."""
+
     items: int = 0
     counts: dict[str, int] = field(factory=lambda: dict.fromkeys(COUNTED, 0))
     seconds: ExactSum = field(factory=ExactSum)
@@ -76,11 +78,11 @@ class _Task:
 class UsageTally:
     """The same, result by result."""
 
-    tasks: dict[str, _Task] = field(factory=dict)
+    tasks: dict[str, TaskUsage] = field(factory=dict)
 
     def add(self, result: VerificationResult) -> None:
         for task, row in _rows(result).items():
-            self.tasks.setdefault(task, _Task()).add(row)
+            self.tasks.setdefault(task, TaskUsage()).add(row)
 
     def by_task(self) -> dict[str, dict[str, Any]]:
         """See `VerificationResultSet.usage_by_task`."""
