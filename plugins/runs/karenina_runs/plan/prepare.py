@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 from uuid import uuid4
@@ -70,16 +70,8 @@ def prepare(
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
     questions, left_out = _select(benchmark, mode, question_ids, config.rubric_trait_names)
     rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
-    plans = {}
-    for kind, rubric in {trait_types(rubric): rubric for rubric in rubrics.values()}.items():
-        request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
-        plans[kind] = StageOrchestrator.for_request(request, app=app)
-        plans[kind].ready()
-    check_overrides(app, rubrics.values(), config)
-    of_stages = check_stages(list(plans.values()), config, app, mode, rubrics.values())
-    check_limits(app, config, [model for _, model in overrides(rubrics.values())])
-    templates = TemplateLoader(app, config.code_policy)
-    check_policy(templates, questions if mode != "rubric_only" else ())
+    plans, of_stages = checked_plans(app, config, mode, rubrics.values())
+    templates = checked_templates(app, config, mode, questions)
     root = workspace_root or benchmark.workspace_root
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     workspaces = WorkspaceChecks(root, config, questions, rubrics, tools)
@@ -180,12 +172,37 @@ def why_left_out(
     return ""
 
 
-def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> None:
-    """Raises TemplateRefused where templates may not run: a run is refused as a whole, not every single item. Other
-    trouble is the item's own."""
+def checked_plans(
+    app: Karenina, config: VerificationConfig, mode: EvaluationMode, rubrics: Collection[Rubric | None]
+) -> tuple[dict[frozenset[str], StageOrchestrator], list[str]]:
+    """The plan for each set of types of traits, and notes of stages: those of the plans are asked whether they can work
+    with the configuration and the rubrics, and all other installed ones whether something is configured for nothing.
+
+    Raises PlanError, and ConfigError with all problems that are fatal.
+    """
+    plans = {}
+    for kind, rubric in {trait_types(rubric): rubric for rubric in rubrics}.items():
+        request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
+        plans[kind] = StageOrchestrator.for_request(request, app=app)
+        plans[kind].ready()
+    check_overrides(app, rubrics, config)
+    different = list({id(rubric): rubric for rubric in rubrics if rubric is not None}.values())
+    found = dict.fromkeys(_problems(plans.values(), evolve(config, evaluation_mode=mode), app, different))
+    if fatal := [problem for problem in found if problem.fatal]:
+        raise ConfigError(fatal)
+    check_limits(app, config, [model for _, model in overrides(rubrics)])
+    return plans, list(map(str, found))
+
+
+def checked_templates(
+    app: Karenina, config: VerificationConfig, mode: EvaluationMode, questions: Sequence[Question]
+) -> TemplateLoader:
+    """What loads the templates. Raises TemplateRefused where they may not run: a run is refused as a whole, not every
+    single item. Other trouble is the item's own."""
+    templates = TemplateLoader(app, config.code_policy)
     refused: list[tuple[str, TemplateRefused]] = []
     for question in questions:
-        if question.template is None:
+        if question.template is None or mode == "rubric_only":
             continue
         try:
             templates.runtime_for(question.template)
@@ -196,25 +213,7 @@ def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> No
     if refused:
         first, reason = refused[0]
         raise TemplateRefused(f"{len(refused)} of {len(questions)} questions (first: {first}): {reason}")
-
-
-def check_stages(
-    plans: Sequence[StageOrchestrator],
-    config: VerificationConfig,
-    app: Karenina,
-    mode: EvaluationMode,
-    rubrics: Iterable[Rubric | None] = (),
-) -> list[str]:
-    """Ask the stages of these plans whether they can work with the configuration and the rubrics of a run, and all
-    other installed ones whether something is configured for nothing. Returns notes.
-
-    Raises ConfigError with all problems that are fatal.
-    """
-    known = list({id(rubric): rubric for rubric in rubrics if rubric is not None}.values())
-    found = dict.fromkeys(_problems(plans, evolve(config, evaluation_mode=mode), app, known))
-    if fatal := [problem for problem in found if problem.fatal]:
-        raise ConfigError(fatal)
-    return list(map(str, found))
+    return templates
 
 
 def settings_problems(
@@ -227,7 +226,7 @@ def settings_problems(
 
 
 def _problems(
-    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, rubrics: Sequence[Rubric]
+    plans: Collection[StageOrchestrator], config: VerificationConfig, app: Karenina, rubrics: Sequence[Rubric]
 ) -> Iterator[Problem]:
     used = {stage.name: stage for plan in plans for stage in plan.stages}
     others = {why.name: (stage, why.reason) for plan in plans for stage, why in plan.left_out.items()}

@@ -204,10 +204,6 @@ class StoredSequence(Sequence[VerificationResult]):
         known, mine = self._known()
         return StoredSequence(self._file, known, array("q", (mine[place] for place in places)), self._state)
 
-    def where(self, wanted: Callable[[VerificationResult], Any]) -> StoredSequence:
-        """Those for which `wanted` is true; they are read once for that."""
-        return self.some(array("q", (place for place, result in enumerate(self) if wanted(result))))
-
     def __len__(self) -> int:
         return len(self._known()[1])
 
