@@ -49,7 +49,7 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
         ]
         formats = {file: ready_format(prepared.app, file, kept=kept) for file in options["exports"]}
         directory = options["out"] or default_directory(path.stem)
-        for line in followed(options["reuse"]).missing:
+        for line in followed(options["reuse"])[1]:
             note(f"Warning: {line}")
         if not options["quiet"]:
             config = prepared.config

@@ -141,19 +141,19 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
             f"nothing is added to the run in {folder}: give more questions, models, judges or replicates, or a "
             f"benchmark with more traits{left if more else ''}"
         )
-    reuse = followed((folder.absolute(),))
+    reuse, missing = followed((folder.absolute(),))
     return Extending(
-        prepared=evolve(prepared, notes=(*prepared.notes, *found.notes, *reuse.missing)),
+        prepared=evolve(prepared, notes=(*prepared.notes, *found.notes, *missing)),
         destination=Destination(
             run_dir=wanted.run_dir,
             sinks=wanted.sinks,
             source=wanted.source or (source_of(manifest) if wanted.benchmark is None else None),
-            reuse=reuse.there,
+            reuse=reuse,
             continuation=Extension(folder=folder.absolute(), run_id=manifest["run_id"], prior=prior, scoring=scoring),
         ),
         found=found,
         traits=scoring.traits,
-        missing=reuse.missing,
+        missing=missing,
     )
 
 

@@ -135,11 +135,3 @@ def settings_of(manifest: Mapping[str, Any], there: list[Continuation]) -> Mappi
     for continuation in there:
         config |= continuation.settings
     return {**manifest, "config": config}
-
-
-def resumed(there: list[Continuation], prepared: Prepared, again: frozenset[str]) -> Continuation:
-    """That of the resumed run, with all that has begun. Raises ConfigError."""
-    found = Continuation(reopens=True, again=again)
-    for continuation in there:
-        found = continuation.resumed(prepared, found)
-    return found

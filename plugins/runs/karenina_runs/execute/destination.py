@@ -15,14 +15,15 @@ from karenina_core.errors import RunDirectoryError, one_line, plural
 from karenina_core.values.identity import ModelIdentity
 from karenina_core.values.result import VerificationResult
 
-from ..folder.directory import RunDirectory, secrets_of_run
+from ..folder.directory import RunDirectory
 from ..folder.reuse import Sources, followed
+from ..journal.journal import Journal
 from ..journal.reader import Done
 from ..plan.items import Item, Prepared
 from ..results.sinks import Sinks
 from ..summaries.summary import Tally, spent
 from .continuation import Continuation
-from .run_writer import Keeper, read_back, unread
+from .run_writer import UNREADABLE, Keeper, read_back, unread
 from .senders import Senders
 from .surroundings import Surroundings
 
@@ -59,7 +60,7 @@ class Destination:
 def directory_of(path: Path, prepared: Prepared, destination: Destination, answerers: Iterable[Model]) -> RunDirectory:
     if destination.continuation.reopens:
         return RunDirectory.reopen(path, prepared, answerers)
-    facts: dict[str, Any] = {"reuse": [str(folder.absolute()) for folder in followed(destination.reuse).there]}
+    facts: dict[str, Any] = {"reuse": [str(folder.absolute()) for folder in followed(destination.reuse)[0]]}
     if destination.forked_from is not None:
         facts["forked_from"] = dict(destination.forked_from)
     facts |= destination.continuation.facts()
@@ -67,18 +68,22 @@ def directory_of(path: Path, prepared: Prepared, destination: Destination, answe
 
 
 def keeper_of(directory: RunDirectory, prepared: Prepared, sources: Sources, destination: Destination) -> Keeper:
-    """Where it cannot be opened, the directory is released."""
-    about: dict[str, Any] = {"secrets": secrets_of_run(prepared), "sources": sources.readers, "lock": directory.lock}
-    about |= {"again": destination.continuation.again, "replaced": destination.continuation.replaced}
+    """The journal of the run, with marks at the calls that are made again: no other process can write to the directory,
+    which is released where the journal cannot be opened. Raises RunDirectoryError."""
+    continuation, path, secrets = destination.continuation, directory.path, prepared.secrets
+    about: dict[str, Any] = {"secrets": secrets, "sources": sources.readers, "lock": directory.lock}
     try:
         spoilt = {source.run_id: unread(source) for source in sources.readers if destination.judged_again}
-        keeper = Keeper.open(directory.path, prepared.run_name, run_id=directory.run_id, **about)
+        journal = Journal.open(path, run_id=directory.run_id, **about)
+        replaced = continuation.replaced(journal)
+        if UNREADABLE in continuation.again:
+            journal.ask_again(unread(journal.reader) - replaced)
         for run_id, results in spoilt.items():
-            keeper.journal.ask_again(results, run_id)
-        return keeper
+            journal.ask_again(results, run_id)
+        return Keeper(path, journal, prepared.run_name, secrets, continuation.again, replaced)
     except BaseException:
         try:
-            if not destination.continuation.reopens:
+            if not continuation.reopens:
                 directory.update(status="failed")
         finally:
             directory.release()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from itertools import zip_longest
 from pathlib import Path
 
@@ -43,33 +43,12 @@ class Keeper:
     folder: Path
     journal: Journal
     run_name: str
-    secrets: Collection[str] = field(default=(), repr=False)
-    again: frozenset[str] = PASSING
+    secrets: Collection[str] = field(repr=False)
+    again: frozenset[str]
     """Kinds of errors with which an item is not done."""
-    replaced: set[str] = field(factory=set)
+    replaced: set[str]
     """Tasks whose results are made again whatever they are, and have not been, or with errors that may be gone."""
     _closes: bool = field(default=False, init=False)
-
-    @classmethod
-    def open(
-        cls,
-        folder: Path,
-        run_name: str,
-        *,
-        run_id: str,
-        secrets: Collection[str] = (),
-        sources: Sequence[JournalReader] = (),
-        again: frozenset[str] = PASSING,
-        replaced: Callable[[Journal], set[str]] = lambda journal: set(),
-        lock: RunLock | None = None,
-    ) -> Keeper:
-        """No other process can write to the folder from now on; `lock` is the caller's. `replaced` marks calls of the
-        journal that are made again, and gives their tasks. Raises RunDirectoryError."""
-        journal = Journal.open(folder, run_id=run_id, secrets=secrets, sources=sources, lock=lock)
-        tasks = replaced(journal)
-        if UNREADABLE in again:
-            journal.ask_again(unread(journal.reader) - tasks)
-        return cls(folder, journal, run_name, secrets, again, tasks)
 
     async def keep(self, item: Item, result: VerificationResult, kept: Callable[[Done], None] | None = None) -> None:
         """Returns when the result is on the disk; see `Journal.put_result`. Raises RunDirectoryError."""

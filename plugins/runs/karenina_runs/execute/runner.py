@@ -24,7 +24,7 @@ from karenina_core.values.result import VerificationResult
 from ..answers.answers import answer_of
 from ..answers.replaying import judged_by_folder, replayed
 from ..files.run_files import RESULTS
-from ..folder.directory import RunDirectory, secrets_of_run
+from ..folder.directory import RunDirectory
 from ..folder.reuse import opened_sources
 from ..journal.reader import Done
 from ..kinds import ExecutorRegistry
@@ -139,33 +139,28 @@ class _Running(RunState):
         stored = (self.keeper.stored(item) for item in there)
         return next((answer for result in stored if result is not None and (answer := answer_of(result))), None)
 
-    async def _in_turn(self, item: Item, cached: CachedAnswer | None, place: Place | None) -> VerificationResult:
-        """Verify an item when there is a place for it, and keep what came of it."""
+    async def _in_turn(
+        self, item: Item, cached: CachedAnswer | None, place: Place | None, rest: Rest | None = None
+    ) -> VerificationResult:
+        """Verify an item when there is a place for it, and keep what came of it, with what there is where it is the
+        `rest` of an item."""
         async with self.working.place(), self.senders.item():
             files = self.surroundings.files_to_keep()
             result = await self.verifier.verify(item, cached, place, files)
-            if self.keeper is not None and _lacks_calls(result):
+            if self.keeper is not None and _lacks_calls(None if rest else result):
                 self.unfinished += 1
+                if rest is not None:
+                    self.unscored.add(self.keeper.task(item))
                 await asyncio.sleep(0)  # thousands may be refused at once: other items can run
                 return result
+            result = result if rest is None else rest.completed(result)
             await self._finished(item, result)  # before anything that takes long: what is paid for is not lost
             await self.surroundings.keep(place, item, result, files)
             return result
 
     async def completed(self, rest: Rest) -> None:
         """Have the rest of an item evaluated of which a part is there, and keep both as its result."""
-        item = rest.item
-        assert self.keeper is not None
-        async with self.working.place(), self.senders.item():
-            files = self.surroundings.files_to_keep()
-            found = await self.verifier.verify(item, rest.answer, None, files)
-            if _lacks_calls():
-                self.unfinished += 1
-                self.unscored.add(self.keeper.task(item))
-                return
-            result = rest.completed(found)
-            await self._finished(item, result)
-            await self.surroundings.keep(None, item, result, files)
+        await self._in_turn(rest.item, rest.answer, None, rest)
 
     async def _finished(self, item: Item, result: VerificationResult) -> None:
         if self.keeper is not None:
@@ -200,7 +195,7 @@ async def execute(
     in several items at once, such as that or an error of `on_result`, is raised once, with the other messages as
     notes; errors of different types are raised together, as an ExceptionGroup.
     """
-    destination, secrets = destination or Destination(), Secrets(secrets_of_run(prepared))
+    destination, secrets = destination or Destination(), Secrets(prepared.secrets)
     app, config = prepared.app, prepared.config
     surroundings = surroundings_kind().of_run(prepared, destination.run_dir)
     senders = Senders.of_run(config, keeps=destination.run_dir is not None)
@@ -261,7 +256,7 @@ async def _carry_out(run: _Running, directory: RunDirectory | None, control: Run
                 run_dir=run_dir,
                 benchmark=prepared.benchmark.name,
                 items=len(prepared),
-                secrets=frozenset(secrets_of_run(prepared)),
+                secrets=frozenset(prepared.secrets),
                 resumed=continuation.has_results,
             )
         )

@@ -24,7 +24,7 @@ class Sources:
 
     readers: tuple[JournalReader, ...] = field(default=(), repr=False)
     missing: tuple[str, ...] = ()
-    """Notes of directories that are not among them; see `Followed`."""
+    """Notes of directories that are not among them; see `followed`."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -38,19 +38,11 @@ class Sources:
         )
 
 
-@frozen
-class Followed:
-    """Run directories, each with those from which its run took what it needed, and from which they did."""
-
-    there: tuple[Path, ...]
-    """Those with a journal, in the order in which replies are looked for."""
-    missing: tuple[str, ...] = ()
-    """Notes of the others."""
-
-
-def followed(folders: Iterable[Path], run_dir: Path | None = None) -> Followed:
+def followed(folders: Iterable[Path], run_dir: Path | None = None) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """These run directories, and what their manifests lead back to: a run that reuses or extends another one has only
-    those replies of it that it needed itself. `run_dir`, that of the run which is given them, is none of them."""
+    those replies of it that it needed itself. `run_dir`, that of the run which is given them, is none of them.
+
+    Those with a journal, in the order in which replies are looked for, and notes of the others."""
     given = list(folders)
     there: list[Path] = []
     missing: list[str] = []
@@ -73,7 +65,7 @@ def followed(folders: Iterable[Path], run_dir: Path | None = None) -> Followed:
                 f"the manifest of {folder} cannot be read, so it is unknown of which runs that one reused replies; "
                 "give their directories, too (--reuse)"
             )
-    return Followed(tuple(there), tuple(missing))
+    return tuple(there), tuple(missing)
 
 
 def reused_by(manifest: Mapping[str, Any]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
@@ -107,12 +99,12 @@ async def opened_sources(folders: Sequence[Path], run_dir: Path | None) -> Async
     for folder in folders:
         if not journal_of(folder).is_file():
             raise RunDirectoryError(f"{folder} has no journal to reuse replies from; give the directory of a run")
-    found = followed(folders, run_dir)
+    there, missing = followed(folders, run_dir)
     with ExitStack() as stack:
-        readers = tuple(stack.enter_context(JournalReader.open(folder)) for folder in found.there)
-        for folder, reader in zip(found.there, readers, strict=True):
+        readers = tuple(stack.enter_context(JournalReader.open(folder)) for folder in there)
+        for folder, reader in zip(there, readers, strict=True):
             _check_batches(folder, reader)
-        yield Sources(readers, found.missing)
+        yield Sources(readers, missing)
 
 
 def _check_batches(folder: Path, reader: JournalReader) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from attrs import define, field, frozen
 from karenina_calls.models.models import has_tools
 from karenina_calls.models.overrides import overrides
+from karenina_calls.secrets.known_secrets import secrets_of
 
 from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
@@ -107,6 +108,11 @@ class Prepared:
     def overrides(self) -> list[ModelConfig]:
         """The models that traits name in place of the judges."""
         return [model for _, model in overrides(self.rubrics.values())]
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What no text and no file of this run may hold; see `secrets_of`."""
+        return secrets_of(self.app, (*self.config.answering_models, *self.config.parsing_models, *self.overrides))
 
     @property
     def planned(self) -> Planned:

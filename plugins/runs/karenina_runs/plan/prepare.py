@@ -13,7 +13,6 @@ from attrs import evolve, fields_dict
 from karenina_calls.limits.budget import check_limits
 from karenina_calls.models.models import check_models, has_tools
 from karenina_calls.models.overrides import check_overrides, overrides, settled
-from karenina_calls.secrets.known_secrets import secrets_of
 from karenina_calls.secrets.redaction import Secrets
 from karenina_vocabulary.template_kind import TemplateKind
 from karenina_vocabulary.traits import RegexRubricTrait, ScoredTrait
@@ -106,8 +105,7 @@ def _with_answers(prepared: Prepared) -> Prepared:
     config = prepared.config
     stages = [stage.name for plan in prepared.plans.values() for stage in plan.stages]
     others = {"run name": [prepared.run_name], "evaluation mode": [str(prepared.mode)], "name of a stage": stages}
-    secrets = secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
-    check_identities(Secrets(secrets), config, prepared.questions, prepared.rubrics.values(), others)
+    check_identities(Secrets(prepared.secrets), config, prepared.questions, prepared.rubrics.values(), others)
     without = unanswered(prepared)
     kept = tuple(question for question in prepared.questions if question.id not in without)
     rubrics = {question.id: prepared.rubrics[question.id] for question in kept}

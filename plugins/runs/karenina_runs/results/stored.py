@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, overload
 
-from attrs import field, fields, frozen, has
+from attrs import define, field, fields, frozen, has
 from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import BenchmarkError, ConfigError, RunDirectoryError
@@ -179,25 +179,20 @@ def _of_journal(journal: Path) -> Iterator[VerificationResult]:
         raise BenchmarkError(str(error)) from error
 
 
+@define(eq=False, repr=False)
 class StoredSequence(Sequence[VerificationResult]):
     """The lines of a `results.jsonl`, or some of them.
 
     Whatever is asked for raises BenchmarkError where the file cannot be read, or is another one than it was at first.
     """
 
-    def __init__(
-        self,
-        file: Path,
-        index: LineIndex | None = None,
-        places: Sequence[int] | None = None,
-        state: tuple[int, ...] | None = None,
-    ) -> None:
-        """`places`: those of the lines in the `index`; None: all. `state` is that of the file when it was opened."""
-        self._file = file
-        self._index = index
-        self._places = places
-        self._state = state
-        self._read: tuple[VerificationResult, ...] | None = None
+    _file: Path
+    _index: LineIndex | None = None
+    _places: Sequence[int] | None = None
+    """Those of the lines in the index; None: all."""
+    _state: tuple[int, ...] | None = None
+    """That of the file when it was opened."""
+    _read: tuple[VerificationResult, ...] | None = field(default=None, init=False)
 
     def some(self, places: Sequence[int]) -> StoredSequence:
         """Of these results those at these places, from 0."""
