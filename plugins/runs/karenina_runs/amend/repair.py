@@ -19,7 +19,6 @@ from karenina_core.values.config import VerificationConfig
 from karenina_core.values.identity import ModelIdentity
 from karenina_core.values.result import EMPTY
 
-from ..answers.replaying import judged_by_folder
 from ..config.config_file import RunConfig
 from ..execute.control import RunControl
 from ..execute.run_writer import unreadable, write_missing_results
@@ -27,6 +26,7 @@ from ..files.run_lock import RunLock, owner_of
 from ..folder.directory import RunDirectory, read_manifest
 from ..folder.status import state_of
 from ..journal.reader import JournalReader, StoredResult
+from ..plan.items import judged_by_folder
 from ..results.results import VerificationResultSet
 from ..resume import Resumption, Wanted, configured_by, resumption
 from .repairs import Mode, Row, begin_repair, pending

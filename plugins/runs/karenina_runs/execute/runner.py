@@ -22,13 +22,12 @@ from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.values.result import VerificationResult
 
 from ..answers.answers import answer_of
-from ..answers.replaying import judged_by_folder, replayed
 from ..files.run_files import RESULTS
 from ..folder.directory import RunDirectory
 from ..folder.reuse import opened_sources
 from ..journal.reader import Done
 from ..kinds import ExecutorRegistry
-from ..plan.items import Generation, Item, Prepared, Schedule
+from ..plan.items import Generation, Item, Prepared, Schedule, judged_by_folder, replayed
 from ..results.results import VerificationResultSet
 from ..results.sinks import RunInfo, Sinks, make_sink, without_password
 from ..results.stored import StoredSequence
@@ -211,7 +210,8 @@ async def execute(
         sinks = Sinks({without_password(uri): make_sink(app, uri) for uri in destination.sinks})
         directory = keeper = None
         if destination.run_dir is not None:
-            directory = held.enter_context(directory_of(destination.run_dir, prepared, destination, answerers.values()))
+            directory = directory_of(destination.run_dir, prepared, destination, answerers.values())
+            held.callback(directory.release)
             keeper = keeper_of(directory, prepared, sources, destination)
             held.callback(keeper.close)
             metering.keep_in(keeper.journal)

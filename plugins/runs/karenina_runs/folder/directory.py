@@ -132,12 +132,6 @@ class RunDirectory:
         """Let others write to it."""
         self.lock.release()
 
-    def __enter__(self) -> RunDirectory:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
     def fingerprint(self, prepared: Prepared) -> dict[str, Any]:
         """What the numbers of a run depend on, as this folder's file has it: without secrets."""
         found = redacted(json.loads(json.dumps(fingerprint(prepared), default=str)), self._redact)

@@ -28,9 +28,9 @@ from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric, RubricTrait
 
 from ..answers.answers import ReplayStore
-from ..answers.replaying import NO_ANSWER, check_answers, unanswered
 from ..execution_settings import ExecutionSettings
 from ..kinds import ExecutorRegistry
+from ..plan.items import NO_ANSWER, check_answers, unanswered
 from ..workspaces.workspace_sources import WorkspaceChecks
 from .items import LeftOut, Prepared, trait_types
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
@@ -262,16 +262,19 @@ def check_identities(
     rubrics: Iterable[Rubric | None],
     others: Mapping[str, Iterable[str]],
 ) -> None:
-    """Refuse a run whose names hold a secret. `others` are more names, by what they are names of.
+    """Refuse a run whose names hold a secret, or what its answers are compared with: a secret is removed from what is
+    said, and would never be found there. `others` are more names, by what they are names of.
 
     Raises ConfigError; the secret is not in it, and neither is the name.
     """
     if not secrets:
         return
-    listed = list(rubrics)
+    listed, asked = list(rubrics), list(enumerate(questions, 1))
     models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides(listed)))
     names = [
-        *(named for number, question in enumerate(questions, 1) for named in _of_question(number, question)),
+        *((f"the id of question {number}", question.id) for number, question in asked),
+        *((f"the template of question {number}", q.template.text) for number, q in asked if q.template is not None),
+        *((f"a keyword of question {number}", keyword) for number, q in asked for keyword in q.keywords),
         *(named for rubric in listed for trait in rubric or () for named in _of_trait(trait)),
         *((f"{name} of a model", getattr(model, name) or "") for model in models for name in NAMES_OF_MODELS),
         *(("the name of a tool server", server) for model in models for server in model.mcp_urls_dict),
@@ -286,17 +289,8 @@ def check_identities(
         raise ConfigError(dict.fromkeys(problems))
 
 
-def _of_question(number: int, question: Question) -> Iterator[tuple[str, str]]:
-    """What a template expects or calls its fields would never be found in an answer without secrets."""
-    yield f"the id of question {number}", question.id
-    if question.template is not None:
-        yield f"the template of question {number}", question.template.text
-    for keyword in question.keywords:  # results are grouped by them
-        yield f"a keyword of question {number}", keyword
-
-
 def _of_trait(trait: RubricTrait) -> Iterator[tuple[str, str]]:
-    """Like the template of a question: what is looked for in an answer, and what a judge may say of it."""
+    """What is looked for in an answer, and what a judge may say of it."""
     yield "the name of a trait", trait.name
     if isinstance(trait, RegexRubricTrait):
         yield "the pattern of a trait", trait.pattern

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import asdict, define, field
 from karenina_calls.secrets.cleaning import SECRET_REMOVED, sources_noted
-from karenina_calls.usage_totals import replies_of
+from karenina_calls.usage_totals import is_cost_unknown, replies_of
 from karenina_vocabulary.explanations import caveats_of, failure_kind
 from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
 
@@ -22,10 +22,91 @@ from ..plan.items import LeftOut
 from .exact import ExactSum
 from .rates import Planned, RateTally
 from .trait_summary import TraitTally
-from .usage import TOKENS, TaskUsage, UsageTally, tokens
 
+TOTAL = "total"
+TOKENS = {"input": "input_tokens", "output": "output_tokens", "total": "total_tokens"}
+COUNTED = ("calls", "attempts", "repairs", *TOKENS.values(), "unknown_cost_attempts")
 RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
 OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
+
+
+def tokens(result: VerificationResult) -> dict[str, int]:
+    """`{"input", "output", "total"}` of the calls for a result; 0 where they are unknown."""
+    rows = _rows(result).values()
+    return {name: sum(row[key] for row in rows if is_number(row.get(key))) for name, key in TOKENS.items()}
+
+
+def _rows(result: VerificationResult) -> dict[str, Mapping[str, Any]]:
+    """The usage of a result by task, without what was used for another result that shares its answer."""
+    rows = result.generation.usage_metadata.items()
+    return {task: row for task, row in rows if task != TOTAL and isinstance(row, Mapping) and not row.get("cached")}
+
+
+def usage_by_task(results: Iterable[VerificationResult]) -> dict[str, dict[str, Any]]:
+    """See `VerificationResultSet.usage_by_task`. The order of the results changes nothing."""
+    tally = UsageTally()
+    for result in results:
+        tally.add(result)
+    return tally.by_task()
+
+
+@define(eq=False)
+class TaskUsage:
+    """What the calls of one task came to, or of all."""
+
+    items: int = 0
+    counts: dict[str, int] = field(factory=lambda: dict.fromkeys(COUNTED, 0))
+    seconds: ExactSum = field(factory=ExactSum)
+    cost: ExactSum = field(factory=ExactSum)
+    cost_unknown: bool = False
+    replies: int = 0
+    unavailable: bool = False
+    models: set[str] = field(factory=set)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """What is no number is not counted: rows may come from other tools' files."""
+        get, counts = row.get, self.counts
+        self.items += 1
+        for name in COUNTED:
+            count: Any = get(name)
+            counts[name] += count if is_number(count) else 0
+        seconds: Any = get("seconds")
+        self.seconds.add(seconds if is_number(seconds) else 0)
+        cost: Any = get("cost_usd")
+        if is_number(cost):
+            self.cost.add(cost)
+        else:
+            self.cost_unknown = self.cost_unknown or is_cost_unknown(row)
+        self.replies += replies_of(row)
+        self.unavailable = self.unavailable or bool(get("usage_unavailable"))
+        if (model := get("model")) is not None:
+            self.models.add(str(model))
+
+
+@define(eq=False)
+class UsageTally:
+    """What the calls of many results came to, task by task."""
+
+    tasks: dict[str, TaskUsage] = field(factory=dict)
+
+    def add(self, result: VerificationResult) -> None:
+        for task, row in _rows(result).items():
+            self.tasks.setdefault(task, TaskUsage()).add(row)
+
+    def by_task(self) -> dict[str, dict[str, Any]]:
+        """See `VerificationResultSet.usage_by_task`."""
+        return {
+            name: {
+                "items": task.items,
+                **task.counts,
+                "replies": task.replies,
+                "seconds": task.seconds.total,
+                "cost_usd": task.cost.total if task.cost.count and not task.cost_unknown else None,
+                "usage_unavailable": task.unavailable,
+                "models": sorted(task.models),
+            }
+            for name, task in self.tasks.items()
+        }
 
 
 def summarize(results: Iterable[VerificationResult]) -> dict[str, Any]:
