@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from karenina_runs.amend.repair import RepairSelection, planned_repair
 from karenina_runs.benchmark import Benchmark
-from karenina_runs.execute.run_writer import PASSING
+from karenina_runs.execute.continuation import PASSING
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory
 from karenina_runs.folder.reuse import followed

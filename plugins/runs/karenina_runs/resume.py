@@ -18,9 +18,8 @@ from karenina_core.values.result import VerificationResult
 from .benchmark import Benchmark
 from .config.config_file import Flags, RunConfig
 from .config.saved_config import rebuilt
-from .execute.continuation import Continuation, begun, settings_of
+from .execute.continuation import PASSING, Continuation, begun, is_final, settings_of, write_missing_results
 from .execute.control import RunControl, synchronous
-from .execute.run_writer import PASSING, is_final, write_missing_results
 from .execute.runner import Destination, execute
 from .folder.directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest
 from .folder.fingerprint import Changed, differences

@@ -15,7 +15,7 @@ from attrs import define, evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_runs.config.config_file import RunConfig
-from karenina_runs.execute import run_writer as keeping
+from karenina_runs.execute import continuation as keeping
 from karenina_runs.execute import runner
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.runner import Destination, execute
@@ -161,7 +161,8 @@ def test_a_drained_run_keeps_what_was_paid_for(world: Make, tmp_path: Path) -> N
     async def drained() -> None:
         work = execute(here.prepare(here.config(concurrency=2)), Destination(run_dir=tmp_path / "run"), control=control)
         task = asyncio.ensure_future(work)
-        await asyncio.sleep(0.25)
+        while not here.answerer.calls:
+            await asyncio.sleep(0.01)
         control.drain()
         await task
 

@@ -19,8 +19,8 @@ from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import Rubric
 
 from ..config.config_file import RunConfig
+from ..execute.continuation import PASSING, is_final, read_back
 from ..execute.control import RunControl
-from ..execute.run_writer import PASSING, is_final, read_back
 from ..execute.runner import Destination, execute
 from ..folder.directory import answers_of_run, read_manifest
 from ..folder.fingerprint import Changed

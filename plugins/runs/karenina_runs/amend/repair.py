@@ -20,8 +20,8 @@ from karenina_core.values.identity import ModelIdentity
 from karenina_core.values.result import EMPTY
 
 from ..config.config_file import RunConfig
+from ..execute.continuation import unreadable, write_missing_results
 from ..execute.control import RunControl
-from ..execute.run_writer import unreadable, write_missing_results
 from ..files.run_lock import RunLock, owner_of
 from ..folder.directory import RunDirectory, read_manifest
 from ..folder.status import state_of

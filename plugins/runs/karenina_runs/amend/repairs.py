@@ -25,8 +25,7 @@ from karenina_core.errors import ConfigError, RunDirectoryError, plural
 from karenina_core.pipeline.item import CachedAnswer
 
 from ..answers.answers import answer_of
-from ..execute.continuation import CONTINUATIONS, Continuation, Progress
-from ..execute.run_writer import PASSING, Keeper, is_final, read_back
+from ..execute.continuation import CONTINUATIONS, PASSING, Continuation, Keeper, Progress, is_final, read_back
 from ..files.atomic_files import write_atomically, write_json
 from ..files.run_files import MANIFEST, RESULTS
 from ..files.run_lock import LOCK, RunLock

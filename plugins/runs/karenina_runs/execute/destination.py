@@ -22,8 +22,7 @@ from ..journal.reader import Done
 from ..plan.items import Item, Prepared
 from ..results.sinks import Sinks
 from ..summaries.summary import Tally, spent
-from .continuation import Continuation
-from .run_writer import UNREADABLE, Keeper, read_back, unread
+from .continuation import UNREADABLE, Continuation, Keeper, read_back, unread
 from .senders import Senders
 from .surroundings import Surroundings
 

@@ -31,10 +31,9 @@ from ..plan.items import Generation, Item, Prepared, Schedule, judged_by_folder,
 from ..results.results import VerificationResultSet
 from ..results.sinks import RunInfo, Sinks, make_sink, without_password
 from ..results.stored import StoredSequence
-from .continuation import Rest
+from .continuation import Keeper, Rest, read_back
 from .control import RunControl
 from .destination import Destination, RunState, directory_of, end, keeper_of, one_of
-from .run_writer import Keeper, read_back
 from .senders import Senders
 from .single import Verifier
 from .surroundings import Place, surroundings_kind
