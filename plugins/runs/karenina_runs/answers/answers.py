@@ -99,16 +99,6 @@ def _by_hand(recorded: ManualAnswer, answering_model: str | None, parsing_model:
     return ReplayEntry(answer=answer, answering_model=answering_model, fields=fields)
 
 
-def _read(row: Any, where: str) -> tuple[ReplayKey, ReplayEntry]:
-    """Raises ConfigError."""
-    if not isinstance(row, dict) or row.keys() != {"key", "entry"} or not isinstance(row["entry"], dict):
-        raise ConfigError([Problem(where, 'must be {"key": {...}, "entry": {...}}')])
-    answer = row["entry"].get("answer")
-    if not isinstance(answer, dict) or set(answer) & set(OF_ITEMS):
-        raise ConfigError([Problem(where, "has no answer that can be given to items")])
-    return structure(row["key"], ReplayKey, f"{where}: key"), structure(row["entry"], ReplayEntry, f"{where}: entry")
-
-
 class ReplayStore:
     """Answers by question, model and replicate, held in memory.
 
@@ -211,7 +201,14 @@ class ReplayStore:
         except ValueError as error:
             raise ConfigError([Problem(str(path), str(error))]) from None
         for number, row in enumerate(data["entries"], 1):
-            store.register(*_read(row, f"{path}: entry {number}"))
+            where = f"{path}: entry {number}"
+            if not isinstance(row, dict) or row.keys() != {"key", "entry"} or not isinstance(row["entry"], dict):
+                raise ConfigError([Problem(where, 'must be {"key": {...}, "entry": {...}}')])
+            answer = row["entry"].get("answer")
+            if not isinstance(answer, dict) or set(answer) & set(OF_ITEMS):
+                raise ConfigError([Problem(where, "has no answer that can be given to items")])
+            key = structure(row["key"], ReplayKey, f"{where}: key")
+            store.register(key, structure(row["entry"], ReplayEntry, f"{where}: entry"))
         return store
 
     @classmethod

@@ -60,38 +60,38 @@ class _Running(RunState):
         self.working = Working(self.senders.items_at_once, lambda: next(map(self.generation, self.schedule), None))
 
     async def generation(self, generation: Generation) -> None:
-        """The items of one answer that have no result yet."""
+        """The items of one answer that have no result yet: the first one generates the answer; then the other judges
+        read it, at the same time where they do not work in the folder that it has left."""
         try:
-            await self._generation(generation)
+            keeper = self.keeper
+            is_done = [keeper is not None and (keeper.has_result(i) or self._is_unscored(i)) for i in generation.items]
+            waiting = [item for item, done in zip(generation.items, is_done, strict=True) if not done]
+            waiting = await self._judged_again(waiting)
+            cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
+            if cached is None and any(
+                map(self._is_unscored, generation.items)
+            ):  # the answer is there: none is asked for
+                self.unfinished += len(waiting)
+                return
+            async with AsyncExitStack() as opened:
+                place: Place | None = None
+                while waiting and (cached is None or place is not None):
+                    if (
+                        cached is None
+                    ):  # also where the answer before failed: the next one does not begin in its remains
+                        if self._would_be_lost(waiting):
+                            self.unfinished += len(waiting)
+                            return
+                        await opened.aclose()
+                        place = await opened.enter_async_context(self.surroundings.opened(waiting[0]))
+                    result = await self._in_turn(waiting.pop(0), cached, place)
+                    cached = cached or answer_of(result)
+                if waiting:
+                    async with asyncio.TaskGroup() as group:
+                        for item in waiting:
+                            group.create_task(self._in_turn(item, cached, None))
         finally:
             self.schedule.over(generation)
-
-    async def _generation(self, generation: Generation) -> None:
-        """The first item generates the answer; then the other judges read it, at the same time where they do not work
-        in the folder that it has left."""
-        keeper = self.keeper
-        is_done = [keeper is not None and (keeper.has_result(i) or self._is_unscored(i)) for i in generation.items]
-        waiting = [item for item, done in zip(generation.items, is_done, strict=True) if not done]
-        waiting = await self._judged_again(waiting)
-        cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
-        if cached is None and any(map(self._is_unscored, generation.items)):  # the answer is there: none is asked for
-            self.unfinished += len(waiting)
-            return
-        async with AsyncExitStack() as opened:
-            place: Place | None = None
-            while waiting and (cached is None or place is not None):
-                if cached is None:  # also where the answer before failed: the next one does not begin in its remains
-                    if self._would_be_lost(waiting):
-                        self.unfinished += len(waiting)
-                        return
-                    await opened.aclose()
-                    place = await opened.enter_async_context(self.surroundings.opened(waiting[0]))
-                result = await self._in_turn(waiting.pop(0), cached, place)
-                cached = cached or answer_of(result)
-            if waiting:
-                async with asyncio.TaskGroup() as group:
-                    for item in waiting:
-                        group.create_task(self._in_turn(item, cached, None))
 
     def _is_unscored(self, item: Item) -> bool:
         return bool(self.unscored) and self.keeper is not None and self.keeper.task(item) in self.unscored

@@ -103,27 +103,19 @@ async def opened_sources(folders: Sequence[Path], run_dir: Path | None) -> Async
     with ExitStack() as stack:
         readers = tuple(stack.enter_context(JournalReader.open(folder)) for folder in there)
         for folder, reader in zip(there, readers, strict=True):
-            _check_batches(folder, reader)
+            # Batches that a run does not wait for any more, and those of a run that cannot be resumed, do not matter.
+            rows = [row for row in reader.batches() if row.status in OPEN and row.status != ENDING]
+            try:
+                if not rows or read_manifest(folder)["status"] == "completed":
+                    continue
+            except ConfigError:
+                continue
+            calls = plural(sum(len(row.keys) for row in rows), "call")
+            what = f"the run in {folder} has {calls} in batches at the provider, which would be made and paid for twice"
+            if owner_of(folder) is not None:
+                raise ConfigError(f"{what}; a process works on that run: wait until it ends, or leave the run out")
+            raise ConfigError(
+                f"{what}. To fetch their replies, type: {resume_command(standing(folder), folder)}\n"
+                f"To have those cancelled that are not made yet, type: {cancel_command(folder)}"
+            )
         yield Sources(readers, missing)
-
-
-def _check_batches(folder: Path, reader: JournalReader) -> None:
-    """Raises ConfigError where batches of a run that has not ended are at a provider: their calls would be made twice.
-
-    Batches that a run does not wait for any more, and those of a run that cannot be resumed, do not matter.
-    """
-    rows = [row for row in reader.batches() if row.status in OPEN and row.status != ENDING]
-    try:
-        is_completed = not rows or read_manifest(folder)["status"] == "completed"
-    except ConfigError:
-        return
-    if is_completed:
-        return
-    calls = plural(sum(len(row.keys) for row in rows), "call")
-    what = f"the run in {folder} has {calls} in batches at the provider, which would be made and paid for twice"
-    if owner_of(folder) is not None:
-        raise ConfigError(f"{what}; a process works on that run: wait until it ends, or leave the run out")
-    raise ConfigError(
-        f"{what}. To fetch their replies, type: {resume_command(standing(folder), folder)}\n"
-        f"To have those cancelled that are not made yet, type: {cancel_command(folder)}"
-    )
