@@ -305,9 +305,9 @@ def test_models_come_in_the_order_that_is_asked_for_and_others_after_them() -> N
 
 
 @pytest.mark.parametrize(
-    ("planned", "absent"), [(None, 0), (Planned(["q"]), 0), (Planned(["q", "other"], range(1, 4)), 5)]
+    ("planned", "absent"), [(Planned((), ()), 0), (Planned(["q"]), 0), (Planned(["q", "other"], range(1, 4)), 5)]
 )
-def test_planned_items_without_a_result_are_absent(planned: Planned | None, absent: int) -> None:
+def test_planned_items_without_a_result_are_absent(planned: Planned, absent: int) -> None:
     tally = Tally(planned=planned)
     tally.add(result())
     (row,) = tally.document()["models"]

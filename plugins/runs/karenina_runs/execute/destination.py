@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 from karenina_calls.limits.limiter import Gateway
 from karenina_calls.ports.client import Model
 
@@ -103,16 +103,13 @@ class RunState:
     keeper: Keeper | None = None
     """Of the run directory."""
     sources: Sources = field(factory=Sources)
-    tally: Tally = field(init=False)
+    tally: Tally = field(default=Factory(lambda run: Tally(run.prepared.planned), takes_self=True), init=False)
     stale: set[str] = field(factory=set, init=False)
     """Tasks whose earlier results are to be replaced, and are not yet."""
     in_doubt: list[tuple[Item, VerificationResult, list[Done]]] = field(factory=list, init=False)
     """Results that were being kept when the run was ended at once; the list has those that are on the disk."""
     unfinished: int = field(default=0, init=False)
     """Items that lack something because nothing may be asked any more, or a model of theirs is not."""
-
-    def __attrs_post_init__(self) -> None:
-        self.tally = Tally(self.prepared.planned)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -56,7 +56,6 @@ class _Running(RunState):
     """Tasks of which a part is there, and the rest is left until the run is resumed."""
 
     def __attrs_post_init__(self) -> None:
-        RunState.__attrs_post_init__(self)
         self.working = Working(self.senders.items_at_once, lambda: next(map(self.generation, self.schedule), None))
 
     async def generation(self, generation: Generation) -> None:
@@ -68,17 +67,13 @@ class _Running(RunState):
             waiting = [item for item, done in zip(generation.items, is_done, strict=True) if not done]
             waiting = await self._judged_again(waiting)
             cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
-            if cached is None and any(
-                map(self._is_unscored, generation.items)
-            ):  # the answer is there: none is asked for
-                self.unfinished += len(waiting)
+            if cached is None and any(map(self._is_unscored, generation.items)):
+                self.unfinished += len(waiting)  # the answer is there: none is asked for
                 return
             async with AsyncExitStack() as opened:
                 place: Place | None = None
                 while waiting and (cached is None or place is not None):
-                    if (
-                        cached is None
-                    ):  # also where the answer before failed: the next one does not begin in its remains
+                    if cached is None:  # also where the one before failed: the next does not begin in its remains
                         if self._would_be_lost(waiting):
                             self.unfinished += len(waiting)
                             return

@@ -140,8 +140,7 @@ class Prepared:
     def generations(self) -> Iterator[Generation]:
         """The work, lazily, as the plan counts it: question by question within each answering model."""
         questions, replicates = range(len(self.questions)), range(1, self.config.replicate_count + 1)
-        for place in product(range(len(self.config.answering_models)), questions, replicates):
-            yield self.generation(*place)
+        return starmap(self.generation, product(range(len(self.config.answering_models)), questions, replicates))
 
     def generation(self, answering: int, question: int, replicate: int) -> Generation:
         """The items of one answer: the model and the question by their places from 0, the replicate counted from 1."""

@@ -18,7 +18,7 @@ from ..files.run_files import RESULTS
 from ..kinds import ViewRegistry
 from ..plan.items import LeftOut
 from ..summaries.rates import Planned
-from ..summaries.summary import Tally
+from ..summaries.summary import UNPLANNED, Tally
 from .stored import StoredSequence, stored_results
 
 K = TypeVar("K")
@@ -245,7 +245,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
         """What is counted over all results, in one pass, or by the run itself."""
         if (known := self._tally or self._counted) is not None:
             return known
-        tally = Tally(planned=self.planned)
+        tally = Tally(self.planned or UNPLANNED)
         for result in self.results:
             tally.add(result)
         object.__setattr__(self, "_counted", tally)  # a set keeps its results; others are counted again

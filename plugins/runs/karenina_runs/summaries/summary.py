@@ -27,6 +27,8 @@ TOTAL = "total"
 TOKENS = {"input": "input_tokens", "output": "output_tokens", "total": "total_tokens"}
 COUNTED = ("calls", "attempts", "repairs", *TOKENS.values(), "unknown_cost_attempts")
 RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
+UNPLANNED = Planned((), ())
+"""Where it is not known which items are to come."""
 OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
 
 
@@ -172,8 +174,8 @@ class _Pair:
 class Tally:
     """Everything that is counted over results, while they come: none of them is kept."""
 
-    planned: Planned | None = None
-    """None where it is not known. No item of it is to be added twice."""
+    planned: Planned = UNPLANNED
+    """No item of it is to be added twice."""
     outcomes: Counter[str] = field(factory=Counter)
     pairs: dict[tuple[str, str], _Pair] = field(init=False)
     """By the names of the answering model and the judge: first those that are planned, also without any result."""
@@ -202,23 +204,20 @@ class Tally:
     """Results that something was removed from, by the variable or the setting that it was the value of."""
 
     def __attrs_post_init__(self) -> None:
-        planned = self.planned
-        self.pairs = {pair: self._pair() for pair in planned.pairs} if planned else {}
-        self.replicates = {number: self._replicate() for number in planned.replicates} if planned else {}
+        self.pairs = {pair: self._pair() for pair in self.planned.pairs}
+        self.replicates = {number: self._replicate() for number in self.planned.replicates}
 
     def _pair(self) -> _Pair:
-        planned = self.planned
-        return _Pair(RateTally(len(planned.replicates), planned.questions) if planned else RateTally())
+        return _Pair(RateTally(len(self.planned.replicates), self.planned.questions))
 
     def _replicate(self) -> tuple[Counter[str], RateTally]:
-        planned = self.planned
-        return Counter(), RateTally(len(planned.pairs), planned.questions) if planned else RateTally()
+        return Counter(), RateTally(len(self.planned.pairs), self.planned.questions)
 
     def add(self, result: VerificationResult, position: int | None = None) -> None:
         """`position` is the result's place among all; by default they come in their order."""
         about = result.metadata
         self._begun[about.question_id] = there = self._begun.get(about.question_id, 0) + 1
-        if self.planned is not None and there == len(self.planned.replicates) * len(self.planned.pairs):
+        if there == len(self.planned.replicates) * len(self.planned.pairs):
             del self._begun[about.question_id]
             self.complete += 1
         self.outcomes[about.outcome] += 1
