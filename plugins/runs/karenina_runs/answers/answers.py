@@ -39,6 +39,7 @@ VERSION = 1
 OF_ITEMS = ("workspace", "replayed_from", "fields", "fields_must_fit")
 """What an answer only has while an item is given it."""
 MOST_SHOWN = 80
+"""Characters of a recorded answer's key in the log. Chosen: they fit on a line."""
 log = get_logger("karenina.run")
 BEGINNING = re.compile(rb'\s*\{\s*"(?:version|miss_policy|entries)"\s*:')
 ENCODE = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode

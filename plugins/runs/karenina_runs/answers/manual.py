@@ -22,6 +22,7 @@ MANUAL = "manual"
 """The interface that answers from such a file."""
 ENTRY_KEYS = ("answer", "fields")
 LONGEST_KEY = 80
+"""Characters of a key in a message. Chosen: they fit on a line."""
 FORM = 'write "the answer", [{"role": "...", "content": "..."}, ...] or {"answer": "...", "fields": {...}}'
 
 

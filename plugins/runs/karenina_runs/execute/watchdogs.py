@@ -41,6 +41,7 @@ expected in a run takes, a search for a pattern."""
 MOST_LOGGED = 20
 """Stalls of one run that are logged; further ones are only counted. Chosen: a log stays readable with so many."""
 FRAMES = 8
+"""Calls of the code that holds the loop up, in the log. Chosen: the line stays readable."""
 log = get_logger("karenina.run")
 LOOKS = 8
 """Looks within the limit: a stage is ended up to an eighth of the limit late, and the looks of a run with the default

@@ -34,6 +34,7 @@ from .templates import TemplateLoader
 
 NO_TRAITS: frozenset[str] = frozenset()
 MOST_NAMED = 5
+"""Answers, or models, that a message names. Chosen: it stays readable."""
 ASK = (
     "have the models asked for what is missing (--ask-missing; in Python a store with miss_policy fall_through, or "
     "ask_missing=True of extend_run), or judge only the questions that have all of theirs (--only-answered; in Python "

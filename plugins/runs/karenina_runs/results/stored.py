@@ -25,16 +25,18 @@ from ..files.run_files import MANIFEST, RESULTS
 from .exports import suffix_format
 
 MOST_KEPT = 256
-"""So few results are read once; of more, each is read whenever it is asked for."""
+"""So few results are read once; of more, each is read whenever it is asked for. Chosen."""
 LINES = ".jsonl"
 MOST_PARTS = 16
+"""Passes over the hashes of all lines, each of which holds its share of them in memory. Chosen."""
 TEXT = rb'"(?:[^"\\]|\\.)*"'
 BEGINNING = re.compile(
     rb'\{"metadata":\{"question_id":' + TEXT + rb',"template_id":' + TEXT + rb',"result_id":"([0-9a-f]+)"'
 )
 """How a line begins that karenina wrote: its id is known without reading the rest."""
 MOST_LEVELS = 150
-"""Of mappings and lists in one another, the result itself included."""
+"""Of mappings and lists in one another, the result itself included. Chosen: far more than tools return, and far fewer
+than Python can follow, which ends at 1,000 calls in one another."""
 MOST_BITS = 14_000
 """Of a whole number: Python refuses to read one of more than 4300 digits."""
 log = get_logger("karenina.run")
