@@ -67,8 +67,7 @@ def directory_of(path: Path, prepared: Prepared, destination: Destination, answe
 
 
 def keeper_of(directory: RunDirectory, prepared: Prepared, sources: Sources, destination: Destination) -> Keeper:
-    """The journal of the run, with marks at the calls that are made again: no other process can write to the directory,
-    which is released where the journal cannot be opened. Raises RunDirectoryError."""
+    """The journal of the run, with marks at the calls that are made again. Raises RunDirectoryError."""
     continuation, path, secrets = destination.continuation, directory.path, prepared.secrets
     about: dict[str, Any] = {"secrets": secrets, "sources": sources.readers, "lock": directory.lock}
     try:
@@ -81,11 +80,8 @@ def keeper_of(directory: RunDirectory, prepared: Prepared, sources: Sources, des
             journal.ask_again(results, run_id)
         return Keeper(path, journal, prepared.run_name, secrets, continuation.again, replaced)
     except BaseException:
-        try:
-            if not continuation.reopens:
-                directory.update(status="failed")
-        finally:
-            directory.release()
+        if not continuation.reopens:
+            directory.update(status="failed")
         raise
 
 
@@ -97,8 +93,8 @@ class RunState:
     answerers: Mapping[ModelIdentity, Model]
     sinks: Sinks
     surroundings: Surroundings
-    gateway: Gateway
     senders: Senders
+    gateway: Gateway = field(default=Factory(lambda run: run.senders.gateway, takes_self=True), init=False)
     continuation: Continuation = field(factory=Continuation)
     keeper: Keeper | None = None
     """Of the run directory."""

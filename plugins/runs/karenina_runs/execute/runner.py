@@ -216,7 +216,6 @@ async def execute(
             answerers=answerers,
             sinks=sinks,
             surroundings=surroundings,
-            gateway=senders.gateway,
             senders=senders,
             continuation=destination.continuation,
             keeper=keeper,

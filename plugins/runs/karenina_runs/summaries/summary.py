@@ -308,10 +308,6 @@ class Tally:
             | {"outcomes": dict(outcomes)}
             for number, (outcomes, found) in sorted(self.replicates.items())
         ]
-        usage, tasks, lengths = self.usage.by_task(), self.usage.tasks.values(), list(self.lengths.elements())
-        if not times:
-            usage = {task: {k: v for k, v in row.items() if k != "seconds"} for task, row in usage.items()}
-        agents = {name: self.agents[name] for name in ("items", *OF_AGENTS)}
         return {
             "run_dir": str(run_dir) if run_dir else None,
             "outcomes": dict(self.outcomes),
@@ -326,6 +322,19 @@ class Tally:
             "usage_unavailable": self.calls.unavailable,
             **spent(ledger),
             "replicate_stats": replicates,
+            **self._parts_of_all(times=times),
+            "num_questions": self.complete + len(self._begun),
+            "num_models": len(self.models["answering"]),
+            "num_parsing_models": len(self.models["parsing"]),
+            "num_replicates": sum(found.items > 0 for _, found in self.replicates.values()),
+        }
+
+    def _parts_of_all(self, *, times: bool) -> dict[str, Any]:
+        usage, tasks, lengths = self.usage.by_task(), self.usage.tasks.values(), list(self.lengths.elements())
+        if not times:
+            usage = {task: {k: v for k, v in row.items() if k != "seconds"} for task, row in usage.items()}
+        agents = {name: self.agents[name] for name in ("items", *OF_AGENTS)}
+        return {
             "num_results": self.outcomes.total(),
             "num_completed": sum(found.completed for found in self.pairs.values()),
             **{f"num_with_{part}": self.parts[part] for part in ("template", "rubric", "judgment")},
@@ -339,10 +348,6 @@ class Tally:
                 if lengths
                 else None
             ),
-            "num_questions": self.complete + len(self._begun),
-            "num_models": len(self.models["answering"]),
-            "num_parsing_models": len(self.models["parsing"]),
-            "num_replicates": sum(found.items > 0 for _, found in self.replicates.values()),
         }
 
 
