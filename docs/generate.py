@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import click
 from attrs import NOTHING
-from karenina_runs.config.config_layers import environment_names
+from karenina_runs.config.config_file import environment_names
 from karenina_template.language.normalize import NORMALIZERS
 from karenina_vocabulary import prompt_config
 from karenina_vocabulary.kinds import PrimitiveRegistry

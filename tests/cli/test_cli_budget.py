@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from karenina_runs.config.config_file import Flags, configure
-from karenina_runs.config.config_layers import environment_layer, settings_layer
+from karenina_runs.config.config_file import Flags, configure, environment_layer, settings_layer
 
 from karenina_core.testing import ScriptedServer
 

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_calls.records.manual import load_manual_traces
-from karenina_runs.config.config_file import Flags, configure, load_config
-from karenina_runs.config.config_layers import (
+from karenina_runs.config.config_file import (
+    Flags,
     Layer,
+    configure,
     environment_layer,
     environment_names,
+    load_config,
     parse_setting,
     read_layer,
     settings_layer,

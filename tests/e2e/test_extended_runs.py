@@ -18,8 +18,8 @@ from attrs import define, evolve, field
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from karenina_runs.amend.extension import extend_run
+from karenina_runs.folder.fingerprint import Changed
 from karenina_runs.folder.status import standing
-from karenina_runs.resume import Changed
 
 from karenina_core import (
     Benchmark,

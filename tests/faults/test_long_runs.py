@@ -99,7 +99,7 @@ LAGS = (
     BEGIN
     + """\
 import asyncio
-from karenina_runs.execute.loop_watchdog import TURNS_EVERY, Stalls
+from karenina_runs.execute.watchdogs import TURNS_EVERY, Stalls
 
 url, questions, concurrency = given[0], int(given[1]), int(given[2])
 

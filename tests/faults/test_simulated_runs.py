@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_runs.execute.run_writer import PASSING
+from karenina_runs.execute.continuation import PASSING
 from karenina_runs.journal.reader import JournalReader
 
 

@@ -12,7 +12,8 @@ from karenina_runs.amend.extension_models import rebuilt_with
 from karenina_runs.benchmark import Benchmark
 from karenina_runs.config.config_file import Flags
 from karenina_runs.folder.directory import default_directory, read_manifest
-from karenina_runs.resume import Changed, source_of
+from karenina_runs.folder.fingerprint import Changed
+from karenina_runs.resume import source_of
 
 from karenina_core.errors import ConfigError, TemplateRefused, plural
 from karenina_core.log import configure

@@ -10,8 +10,9 @@ from typing import Any
 from karenina_runs.config.config_file import Flags, RunConfig
 from karenina_runs.files.run_lock import owner_of
 from karenina_runs.folder.directory import read_manifest
+from karenina_runs.folder.fingerprint import Changed
 from karenina_runs.folder.status import fork_command, standing
-from karenina_runs.resume import Changed, Resumption, Wanted, resumption
+from karenina_runs.resume import Resumption, Wanted, resumption
 
 from karenina_core.errors import ConfigError, TemplateRefused
 from karenina_core.log import configure

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from karenina_runs.amend.repair import RepairSelection, planned_repair
 from karenina_runs.benchmark import Benchmark
-from karenina_runs.execute.run_writer import PASSING
+from karenina_runs.execute.continuation import PASSING
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory
 from karenina_runs.folder.reuse import followed
@@ -49,7 +49,7 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
         ]
         formats = {file: ready_format(prepared.app, file, kept=kept) for file in options["exports"]}
         directory = options["out"] or default_directory(path.stem)
-        for line in followed(options["reuse"]).missing:
+        for line in followed(options["reuse"])[1]:
             note(f"Warning: {line}")
         if not options["quiet"]:
             config = prepared.config

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_runs.folder.directory import MANIFEST, RESULTS
+from karenina_runs.files.run_files import MANIFEST, RESULTS
 
 from karenina_core.errors import RunDirectoryError
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
-from karenina_runs.results.item_rows import reasoning_rows
+from karenina_runs.summaries.details import reasoning_rows
 from karenina_vocabulary.quotations import Quotation
 
 from karenina_core import VerificationResult

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from attrs import frozen
-from karenina_runs.results.item_rows import check_rows, embedding_text, field_rows, pattern_rows
-from karenina_runs.summaries.details import facts, remarks
-from karenina_runs.summaries.messages import shown_messages as read_messages
+from karenina_runs.summaries.details import check_rows, embedding_text, facts, field_rows, pattern_rows, remarks
+from karenina_runs.summaries.details import shown_messages as read_messages
 from karenina_runs.workspaces.workspace_capture import WORKSPACES
 from karenina_vocabulary.explanations import caveats_of, why
 from karenina_vocabulary.quotations import Piece, judged_text, pieces, quotations

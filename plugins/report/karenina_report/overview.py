@@ -12,7 +12,7 @@ from karenina_compare.measures import PASS_RATE
 from karenina_compare.numbers import headline_numbers
 from karenina_compare.question_groups import Cluster
 from karenina_runs.results.results import VerificationResultSet
-from karenina_runs.summaries.usage import usage_by_task
+from karenina_runs.summaries.summary import usage_by_task
 from markupsafe import Markup
 
 from karenina_core import VerificationResult

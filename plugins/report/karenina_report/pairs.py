@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 from attrs import frozen
 from karenina_compare.headline import Headline, Number, Numbers
 from karenina_results.columns.shared import failure_of
-from karenina_runs.summaries.summary import summarize
-from karenina_runs.summaries.usage import usage_by_task
+from karenina_runs.summaries.summary import summarize, usage_by_task
 
 from karenina_core import VerificationResult
 from karenina_core.values.identity import ModelIdentity

@@ -12,7 +12,7 @@ from karenina_calls.secrets.redaction import redactor
 from karenina_cli.output import printable
 from karenina_cli.summary import percent, shown_tokens
 from karenina_cli.summary import shown_cost as dollars
-from karenina_runs.results.item_rows import as_json as value
+from karenina_runs.summaries.details import as_json as value
 
 from karenina_core.secrets import is_secret_name, secrets_in
 from karenina_core.values.fields import is_number

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import frozen
 from karenina_cli.show.traits import score_text, type_text
-from karenina_runs.results.item_rows import is_records, record_columns, trait_reason
+from karenina_runs.summaries.details import is_records, record_columns, trait_reason
 from karenina_vocabulary.rubric_part import COUNTS, FAILED, LABEL, RubricPart, TraitOutcome, read_traits
 
 from .texts import value

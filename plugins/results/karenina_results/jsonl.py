@@ -96,7 +96,7 @@ def _hashes(path: Path) -> tuple[dict[str, int], bool]:
 
 def _put_in_place(path: Path) -> None:
     """Rewrite the file with one line for each id: in the place of the first one, with the content of the last one."""
-    from karenina_runs.folder.directory import replacing
+    from karenina_runs.files.atomic_files import replacing
 
     last: dict[str, int] = {}
     repeated: dict[str, bytes] = {}

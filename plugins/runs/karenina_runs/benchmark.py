@@ -24,6 +24,7 @@ from .plan.prepare import prepare
 from .results.results import VerificationResultSet
 
 MAX_BYTES = 256 * 1024 * 1024
+"""Of a benchmark file. Chosen: reading it, which takes several times as much memory, does not fill a small machine."""
 
 
 @frozen(kw_only=True)

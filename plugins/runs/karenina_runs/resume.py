@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
-from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import ConfigError, Problem
 from karenina_core.plugin.application import Karenina, current
@@ -19,11 +18,10 @@ from karenina_core.values.result import VerificationResult
 from .benchmark import Benchmark
 from .config.config_file import Flags, RunConfig
 from .config.saved_config import rebuilt
-from .execute.continuation import Continuation, begun, resumed, settings_of
-from .execute.control import RunControl
-from .execute.run_writer import PASSING, is_final, write_missing_results
+from .execute.continuation import PASSING, Continuation, begun, is_final, settings_of, write_missing_results
+from .execute.control import RunControl, synchronous
 from .execute.runner import Destination, execute
-from .folder.directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest, secrets_of_run
+from .folder.directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest
 from .folder.fingerprint import Changed, differences
 from .folder.reuse import followed, reused_by, without
 from .folder.status import fork_command, standing
@@ -31,17 +29,6 @@ from .journal.reader import JournalReader, journal_of
 from .plan.items import Prepared
 from .plan.prepare import prepare
 from .results.results import VerificationResultSet
-
-__all__ = [
-    "Changed",
-    "Resumption",
-    "aresume_run",
-    "benchmark_of",
-    "configured_by",
-    "resume_run",
-    "resumption",
-    "source_of",
-]
 
 
 class _Every(frozenset[str]):
@@ -113,15 +100,6 @@ class Wanted:
     """Answers that are generated although the run was given them; see `ReplayStore`."""
 
 
-@frozen
-class _Progress:
-    """How many tasks of a journal have final results, how many of these are errors, and how many were not cut short."""
-
-    done: int = 0
-    errors: int = 0
-    made: int = 0
-
-
 def resumption(
     folder: Path, configured: RunConfig | Callable[[Mapping[str, Any]], RunConfig], wanted: Wanted | None = None
 ) -> Resumption:
@@ -132,9 +110,9 @@ def resumption(
     wanted = wanted or Wanted()
     manifest = read_manifest(folder)
     there = begun(folder, manifest) if wanted.fork is None else []
-    made = configured if isinstance(configured, RunConfig) else configured(settings_of(manifest, there))
+    current_config = configured if isinstance(configured, RunConfig) else configured(settings_of(manifest, there))
     again = EVERY if wanted.retry_failed else PASSING
-    prepared = _prepared(manifest, made, wanted, folder)
+    prepared = _prepared(manifest, current_config, wanted, folder)
     sinks = _sinks(manifest, wanted)
     source = wanted.source or source_of(manifest)
     if wanted.benchmark is not None:
@@ -143,24 +121,27 @@ def resumption(
     if wanted.fork is not None:
         forked_from = {"run_dir": str(folder.absolute()), "run_id": manifest["run_id"]}
         forked_from |= {"retry_failed": True} if wanted.retry_failed else {}
-        found = followed((folder,))
+        reuse, missing = followed((folder,))
         destination = Destination(
             run_dir=wanted.fork,
             sinks=sinks,
             source=source,
-            reuse=found.there,
+            reuse=reuse,
             judged_again=wanted.retry_failed,
             forked_from=forked_from,
         )
-        prepared = evolve(prepared, notes=(*prepared.notes, *found.missing))
-        return Resumption(prepared=prepared, destination=destination, items=len(prepared), missing=found.missing)
+        prepared = evolve(prepared, notes=(*prepared.notes, *missing))
+        return Resumption(prepared=prepared, destination=destination, items=len(prepared), missing=missing)
     if lines := changes(folder, manifest, prepared):
         raise Changed([Problem("", line) for line in lines])
-    progress = _progress(folder, again, there)
+    done, errors, made = _progress(folder, again, there)
     replaces = any(continuation.replaces for continuation in there)
-    completed = manifest.get("status") == "completed" and progress.done == len(prepared) and not replaces
+    completed = manifest.get("status") == "completed" and done == len(prepared) and not replaces
     needs_others = wanted.reuses and not completed and not replaces
-    reuse, missing = _reused(manifest, folder, progress) if needs_others else ((), ())
+    continuation = Continuation(reopens=True, again=again)
+    for one in there:
+        continuation = one.resumed(prepared, continuation)
+    reuse, missing = _reused(manifest, folder, made) if needs_others else ((), ())
     return Resumption(
         prepared=evolve(prepared, notes=(*prepared.notes, *missing)),
         destination=Destination(
@@ -169,11 +150,11 @@ def resumption(
             source=source,
             reuse=reuse,
             judged_again=wanted.retry_failed or bool((manifest.get("forked_from") or {}).get("retry_failed")),
-            continuation=resumed(there, prepared, again),
+            continuation=continuation,
         ),
         items=len(prepared),
-        done=progress.done,
-        errors=progress.errors,
+        done=done,
+        errors=errors,
         completed=completed,
         missing=missing,
     )
@@ -182,7 +163,7 @@ def resumption(
 def changes(folder: Path, manifest: Mapping[str, Any], prepared: Prepared) -> list[str]:
     """Everything that affects the numbers of a run and has changed, one line each. Raises ConfigError."""
     before = read_fingerprint(folder)
-    now = RunDirectory(folder, redactor(secrets_of_run(prepared))).fingerprint(prepared)
+    now = RunDirectory(folder, prepared).fingerprint(prepared)
     found = differences(before, now)
     count, config = manifest["config"]["replicate_count"], prepared.config
     if config.replicate_count != count:
@@ -237,7 +218,7 @@ def source_of(manifest: Mapping[str, Any]) -> Path | None:
     return Path(path) if path else None
 
 
-def _reused(manifest: Mapping[str, Any], folder: Path, progress: _Progress) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+def _reused(manifest: Mapping[str, Any], folder: Path, made: int) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """The directories that are there, and notes of those that are gone and not needed: every item was made to its end,
     or the results of the run that this one extends have been taken over.
 
@@ -246,7 +227,7 @@ def _reused(manifest: Mapping[str, Any], folder: Path, progress: _Progress) -> t
     there, gone = reused_by(manifest)
     extended = manifest.get("extends") or {}
     needed = [path for path in gone if str(path) != extended.get("run_dir")]
-    if needed and progress.made < manifest["items"]:
+    if needed and made < manifest["items"]:
         line = fork_command(standing(folder), folder)
         raise ConfigError(
             f"the run reuses replies of {', '.join(map(str, needed))}, which cannot be found; put it back, or begin a "
@@ -265,9 +246,10 @@ def _sinks(manifest: Mapping[str, Any], wanted: Wanted) -> Sequence[str]:
     return tuple(manifest.get("sinks", ()))
 
 
-def _progress(folder: Path, again: frozenset[str], there: Sequence[Continuation]) -> _Progress:
+def _progress(folder: Path, again: frozenset[str], there: Sequence[Continuation]) -> tuple[int, int, int]:
+    """How many tasks of a journal have final results, how many of these are errors, and how many were not cut short."""
     if not journal_of(folder).is_file():
-        return _Progress()
+        return 0, 0, 0
     done = errors = made = 0
     with JournalReader.open(folder) as reader:
         replaced = set().union(*(continuation.remaining(reader) for continuation in there))
@@ -276,7 +258,7 @@ def _progress(folder: Path, again: frozenset[str], there: Sequence[Continuation]
                 done += (final := is_final(end, again))
                 errors += final and end.outcome == "error"
                 made += final or (end.detail or "") not in CUT_SHORT
-    return _Progress(done, errors, made)
+    return done, errors, made
 
 
 async def aresume_run(
@@ -317,6 +299,4 @@ def configured_by(config: VerificationConfig | None, app: Karenina | None) -> Ca
     return configured
 
 
-def resume_run(run_dir: str | Path, *, app: Karenina | None = None, **options: Any) -> VerificationResultSet:
-    """The same for synchronous callers; works inside notebooks. See `aresume_run`."""
-    return current(app).run(aresume_run(run_dir, app=app, **options))
+resume_run = synchronous(aresume_run)

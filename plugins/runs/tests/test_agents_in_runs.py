@@ -13,9 +13,10 @@ import pytest
 from attrs import define, evolve, field
 from karenina_calls.tools import agent_loop as own_agent
 from karenina_runs.execute.runner import Destination
+from karenina_runs.folder.fingerprint import Changed
 from karenina_runs.folder.status import standing
 from karenina_runs.journal.journal import Journal
-from karenina_runs.resume import Changed, resume_run
+from karenina_runs.resume import resume_run
 
 from karenina_core import (
     AgenticRubricTrait,

@@ -14,7 +14,7 @@ import pytest
 from attrs import field, frozen
 from karenina_calls.services.embedding import Embeddings
 from karenina_runs.execute.local import LocalExecutor
-from karenina_runs.folder.fingerprint import _question, _rubric, differences, fingerprint
+from karenina_runs.folder.fingerprint import _question, differences, fingerprint
 from karenina_runs.plan.prepare import prepare
 
 from karenina_core import (
@@ -910,12 +910,12 @@ SOME_TRAITS = [
 
 
 @pytest.mark.parametrize("trait", SOME_TRAITS, ids=lambda trait: f"{trait.type_name} {getattr(trait, 'kind', '')}")
-def test_every_field_of_a_trait_is_part_of_its_rubric(trait: Any) -> None:
-    changed = other_values(trait)
+def test_every_field_of_a_trait_is_part_of_its_rubric(trait: Any, make_question: Callable[..., Any]) -> None:
+    changed, question = other_values(trait), make_question(0)
     assert len(changed) >= 3
-    before = _rubric(Rubric.from_traits([trait]))
+    before = _question(question, Rubric.from_traits([trait]), None)["rubric"]
     for name, other in changed:
-        assert _rubric(Rubric.from_traits([other])) != before, name
+        assert _question(question, Rubric.from_traits([other]), None)["rubric"] != before, name
 
 
 NOT_READ = {"id", "keywords", "author", "sources", "custom_metadata", "answer_notes", "date_created", "date_modified"}

@@ -18,7 +18,7 @@ from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.ports.retry import with_retries
 from karenina_calls.ports.waiting import standing_still
 from karenina_calls.records.requests import Request
-from karenina_runs.execute.working import Working
+from karenina_runs.execute.runner import Working
 from karenina_testing.virtual_time import run_in_virtual_time
 
 from karenina_core import ModelConfig, VerificationConfig

@@ -18,9 +18,9 @@ from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.ports.item_calls import ItemCalls, current_item
 from karenina_calls.ports.metered import Metered
 from karenina_calls.tools.search import SearchResult
-from karenina_runs.execute.idle_stages import LOOKS, watched_stages
 from karenina_runs.execute.runner import Destination
 from karenina_runs.execute.single import arun_single_model_verification
+from karenina_runs.execute.watchdogs import LOOKS, watched_stages
 
 from karenina_core import Karenina, ModelConfig, Question, Stage, StageOrchestrator, VerificationConfig, hookimpl
 from karenina_core import VerificationContext as Context

@@ -305,9 +305,9 @@ def test_models_come_in_the_order_that_is_asked_for_and_others_after_them() -> N
 
 
 @pytest.mark.parametrize(
-    ("planned", "absent"), [(None, 0), (Planned(["q"]), 0), (Planned(["q", "other"], range(1, 4)), 5)]
+    ("planned", "absent"), [(Planned((), ()), 0), (Planned(["q"]), 0), (Planned(["q", "other"], range(1, 4)), 5)]
 )
-def test_planned_items_without_a_result_are_absent(planned: Planned | None, absent: int) -> None:
+def test_planned_items_without_a_result_are_absent(planned: Planned, absent: int) -> None:
     tally = Tally(planned=planned)
     tally.add(result())
     (row,) = tally.document()["models"]
@@ -337,7 +337,7 @@ def test_a_removed_secret_is_named_with_the_number_of_its_items() -> None:
         "the value of A_TOKEN was removed",
         "the value of B_KEY was removed",
     ]
-    assert all("for 2 items" in note for note in notes)
+    assert all("of 2 items" in note for note in notes)
     assert summarize([result()])["notes"] == []
 
 

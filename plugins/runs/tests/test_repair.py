@@ -21,12 +21,13 @@ from karenina_runs.amend.repair import begun_repair, planned_repair
 from karenina_runs.answers.answers import ReplayStore
 from karenina_runs.execute.runner import Destination
 from karenina_runs.files.run_lock import RunLock
+from karenina_runs.folder.fingerprint import Changed
 from karenina_runs.folder.status import standing
 from karenina_runs.journal.check import check
 from karenina_runs.journal.reader import JournalReader
 from karenina_runs.journal.rows import CALLS, RESULTS
 from karenina_runs.journal.salvage import put_in_place, salvage
-from karenina_runs.resume import Changed, Wanted, configured_by
+from karenina_runs.resume import Wanted, configured_by
 
 from karenina_core import (
     LLMRubricTrait,

@@ -15,8 +15,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_runs.answers.answer_files import is_store
-from karenina_runs.answers.answers import ReplayEntry, ReplayKey, ReplayStore, answer_of, as_store
+from karenina_runs.answers.answers import ReplayEntry, ReplayKey, ReplayStore, answer_of, as_store, is_store
 from karenina_runs.execute.runner import Destination
 from karenina_testing.strategies.results import results as any_results
 from karenina_vocabulary.evaluation_parts import TemplatePart

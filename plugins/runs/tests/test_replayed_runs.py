@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from attrs import evolve
 from karenina_runs.answers.answers import ReplayEntry, ReplayKey, ReplayStore
-from karenina_runs.answers.replaying import check_answers
 from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.folder.fingerprint import Changed
 from karenina_runs.journal.reader import JournalReader
-from karenina_runs.resume import Changed
+from karenina_runs.plan.items import check_answers
 
 from karenina_core import AgenticRubricTrait, ModelConfig, Rubric, VerificationResultSet, aresume_run
 from karenina_core.errors import ConfigError

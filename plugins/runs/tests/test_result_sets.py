@@ -322,7 +322,7 @@ def test_results_are_counted_once_however_often_numbers_are_asked_for(monkeypatc
 
     monkeypatch.setattr(Tally, "add", watched)
     found = VerificationResultSet([result("q1"), result("q2")])
-    assert [found.get_summary()["num_results"], found.tally.calls, found.usage_by_task()] == [2, 0, {}]
+    assert [found.get_summary()["num_results"], found.tally.calls.replies, found.usage_by_task()] == [2, 0, {}]
     assert model_parts(found)
     assert counted == ["q1", "q2"]
     for others in (evolve(found, results=[result("q3")]), found[:1], found.filter(question_ids="q2")):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from karenina_runs.execute.runner import Destination
-from karenina_runs.folder.directory import MANIFEST
+from karenina_runs.files.run_files import MANIFEST
 
 from karenina_core import VerificationResultSet
 from karenina_core.errors import BenchmarkError

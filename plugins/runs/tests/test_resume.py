@@ -15,13 +15,14 @@ from attrs import define, evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_runs.config.config_file import RunConfig
-from karenina_runs.execute import run_writer as keeping
+from karenina_runs.execute import continuation as keeping
 from karenina_runs.execute import runner
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.files.run_lock import RunLock, owner_of
+from karenina_runs.folder.fingerprint import Changed
 from karenina_runs.journal.reader import JournalReader
-from karenina_runs.resume import Changed, Wanted, resumption
+from karenina_runs.resume import Wanted, resumption
 
 from karenina_core import ModelConfig, VerificationConfig, VerificationResultSet, aresume_run, extend_run, resume_run
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
@@ -160,7 +161,8 @@ def test_a_drained_run_keeps_what_was_paid_for(world: Make, tmp_path: Path) -> N
     async def drained() -> None:
         work = execute(here.prepare(here.config(concurrency=2)), Destination(run_dir=tmp_path / "run"), control=control)
         task = asyncio.ensure_future(work)
-        await asyncio.sleep(0.25)
+        while not here.answerer.calls:
+            await asyncio.sleep(0.01)
         control.drain()
         await task
 

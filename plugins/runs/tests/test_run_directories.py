@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from karenina_runs.execute.runner import Destination, execute
-from karenina_runs.files.atomic_files import write_json
-from karenina_runs.folder.directory import MANIFEST, default_directory, write_atomically
+from karenina_runs.files.atomic_files import write_atomically, write_json
+from karenina_runs.files.run_files import MANIFEST
+from karenina_runs.folder.directory import default_directory
 from karenina_runs.journal.journal import Journal
 from karenina_runs.journal.reader import Done
 

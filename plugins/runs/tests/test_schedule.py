@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from karenina_runs.execution_settings import TaskOrdering
-from karenina_runs.plan.items import Generation, Prepared
-from karenina_runs.plan.schedule import Schedule
+from karenina_runs.plan.items import Generation, Prepared, Schedule
 
 from karenina_core import ModelConfig
 

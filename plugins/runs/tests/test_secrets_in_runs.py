@@ -25,7 +25,7 @@ from karenina_runs.journal.journal import Journal
 from karenina_runs.journal.reader import JOURNAL, Done, JournalReader, run_number
 from karenina_runs.journal.rows import CALLS, RESULTS, Table, parsed, row_of, sealed
 from karenina_runs.journal.salvage import put_in_place, salvage
-from karenina_runs.plan.identities import check_identities
+from karenina_runs.plan.prepare import check_identities
 from karenina_runs.resume import resume_run
 from karenina_vocabulary.template_kind import TemplateKind
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from karenina_runs.execute.loop_watchdog import OBJECTS, fewer_collections
 from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.execute.watchdogs import OBJECTS, fewer_collections
 from karenina_runs.results import stored
 from karenina_runs.results.stored import StoredSequence, line_index, read_line
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_runs.execute.loop_watchdog import LONGEST_TURN, LOUD, MOST_LOGGED, stalls_logged
 from karenina_runs.execute.runner import Destination
+from karenina_runs.execute.watchdogs import LONGEST_TURN, LOUD, MOST_LOGGED, stalls_logged
 
 from karenina_core.testing import ScriptedCall, ScriptedLLM
 
@@ -92,7 +92,7 @@ def test_a_turn_that_lasts_is_a_warning_before_it_ends(caplog: pytest.LogCapture
 
 
 def test_many_stalls_do_not_fill_the_log(lines: Callable[[], list[str]]) -> None:
-    from karenina_runs.execute.loop_watchdog import Stalls
+    from karenina_runs.execute.watchdogs import Stalls
 
     stalls = Stalls()
     for _ in range(3 * MOST_LOGGED):
@@ -126,7 +126,7 @@ def test_a_model_that_holds_up_a_run_is_named(
 
 COLLECTED = """\
 import gc, sys, threading, time
-from karenina_runs.execute.loop_watchdog import frame_of
+from karenina_runs.execute.watchdogs import frame_of
 
 class Slow:
     def __init__(self):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ MANUAL = "manual"
 """The interface that answers from such a file."""
 ENTRY_KEYS = ("answer", "fields")
 LONGEST_KEY = 80
+"""Characters of a key in a message. Chosen: they fit on a line."""
 FORM = 'write "the answer", [{"role": "...", "content": "..."}, ...] or {"answer": "...", "fields": {...}}'
 
 
@@ -110,10 +111,4 @@ def _answer(entry: Any) -> ManualAnswer:
     fields = entry.get("fields") if isinstance(entry, dict) else None
     messages = () if isinstance(given, str) else read_messages(given)
     text = given if isinstance(given, str) else [m.text for m in messages if m.role == "assistant"][-1]
-    return ManualAnswer(text, None if fields is None else _plain(fields), messages)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, list) else value
+    return ManualAnswer(text, json.loads(json.dumps(fields)), messages)

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from karenina_runs.files.run_files import place_of
+from karenina_runs.files.run_files import MANIFEST, place_of
 from karenina_runs.files.run_lock import owner_of
-from karenina_runs.folder.directory import MANIFEST
 from karenina_runs.journal.check import check
 from karenina_runs.journal.reader import JOURNAL
 from karenina_runs.journal.salvage import put_in_place, salvage

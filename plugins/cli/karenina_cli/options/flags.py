@@ -11,8 +11,7 @@ from typing import Any, Literal
 from attrs import evolve
 from karenina_calls.secrets.known_secrets import OF_HEADERS, secrets_among, secrets_in_endpoint
 from karenina_calls.tools.tool_servers import secrets_in_address
-from karenina_runs.config.config_file import Flags, RunConfig, load_config
-from karenina_runs.config.config_layers import parse_setting
+from karenina_runs.config.config_file import Flags, RunConfig, load_config, parse_setting
 from karenina_runs.config.config_models import ModelFlags
 from karenina_runs.config.saved_config import rebuilt
 from karenina_runs.results.sinks import without_password

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
-from karenina_runs.summaries.messages import shown_messages
+from karenina_runs.summaries.details import shown_messages
 from karenina_vocabulary.quotations import Quotation, pieces
 from karenina_vocabulary.traces import final_message, render_trace
 

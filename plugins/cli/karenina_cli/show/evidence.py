@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karenina_runs.results.item_rows import as_json, check_rows, embedding_text, reasoning_rows
+from karenina_runs.summaries.details import as_json, check_rows, embedding_text, reasoning_rows
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.quotations import Quotation
 

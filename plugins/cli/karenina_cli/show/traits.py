@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from karenina_runs.results.item_rows import as_json, is_records, metric_text, record_columns, trait_reason
+from karenina_runs.summaries.details import as_json, is_records, metric_text, record_columns, trait_reason
 from karenina_vocabulary.rubric_part import COUNTS, LABEL, RubricPart, TraitOutcome, read_traits
 
 from karenina_core.errors import plural

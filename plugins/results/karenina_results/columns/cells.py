@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from karenina_runs.results.records import plain
+from karenina_runs.results.stored import plain
 
 CellType = Literal["text", "whole", "number", "boolean", "json", "value"]
 """What the cells of a column hold, each None where there is nothing to hold:

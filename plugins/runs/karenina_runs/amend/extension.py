@@ -19,17 +19,18 @@ from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import Rubric
 
 from ..config.config_file import RunConfig
+from ..execute.continuation import PASSING, is_final, read_back
 from ..execute.control import RunControl
-from ..execute.run_writer import PASSING, is_final, read_back
 from ..execute.runner import Destination, execute
 from ..folder.directory import answers_of_run, read_manifest
+from ..folder.fingerprint import Changed
 from ..folder.reuse import followed
 from ..folder.status import resume_command, standing
 from ..journal.reader import JournalReader, journal_of
 from ..plan.items import Prepared
 from ..plan.prepare import prepare
 from ..results.results import VerificationResultSet
-from ..resume import Changed, benchmark_of, configured_by, source_of
+from ..resume import benchmark_of, configured_by, source_of
 from .extension_checks import Prior, added_traits, changes, check_folders, fingerprints, prior_of
 from .extension_rows import Extension, is_scorable, prior_items, scoring_of
 
@@ -140,19 +141,19 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
             f"nothing is added to the run in {folder}: give more questions, models, judges or replicates, or a "
             f"benchmark with more traits{left if more else ''}"
         )
-    reuse = followed((folder.absolute(),))
+    reuse, missing = followed((folder.absolute(),))
     return Extending(
-        prepared=evolve(prepared, notes=(*prepared.notes, *found.notes, *reuse.missing)),
+        prepared=evolve(prepared, notes=(*prepared.notes, *found.notes, *missing)),
         destination=Destination(
             run_dir=wanted.run_dir,
             sinks=wanted.sinks,
             source=wanted.source or (source_of(manifest) if wanted.benchmark is None else None),
-            reuse=reuse.there,
+            reuse=reuse,
             continuation=Extension(folder=folder.absolute(), run_id=manifest["run_id"], prior=prior, scoring=scoring),
         ),
         found=found,
         traits=scoring.traits,
-        missing=reuse.missing,
+        missing=missing,
     )
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
-from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import ConfigError, Problem
 from karenina_core.values.rubric import Rubric
 
-from ..folder.directory import RunDirectory, read_fingerprint, secrets_of_run
+from ..folder.directory import RunDirectory, read_fingerprint
 from ..folder.fingerprint import differences
 from ..plan.items import Item, Prepared
 from ..workspaces.workspace_sources import investigated_modes
@@ -46,7 +45,7 @@ class Prior:
 def fingerprints(folder: Path, prepared: Prepared) -> tuple[Table, Table]:
     """What the numbers of a run directory depend on, and those of the run that is to extend it. Raises ConfigError."""
     before = read_fingerprint(folder)
-    return before, RunDirectory(folder, redactor(secrets_of_run(prepared))).fingerprint(prepared)
+    return before, RunDirectory(folder, prepared).fingerprint(prepared)
 
 
 def prior_of(manifest: Table, fingerprint: Table) -> Prior:

@@ -12,8 +12,7 @@ from karenina_calls.records.manual import MANUAL
 
 from karenina_core.errors import ConfigError, Problem
 
-from ..config.config_file import Flags, RunConfig
-from ..config.config_layers import merged, read_layer, settings_layer
+from ..config.config_file import Flags, RunConfig, merged, read_layer, settings_layer
 from ..config.config_models import ModelFlags
 from ..config.saved_config import rebuilt
 

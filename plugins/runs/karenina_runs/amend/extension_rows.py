@@ -23,8 +23,7 @@ from karenina_core.plugin.application import Karenina
 from karenina_core.values.rubric import Rubric
 
 from ..answers.answers import answer_of
-from ..execute.continuation import CONTINUATIONS, Continuation, Rest
-from ..execute.run_writer import PASSING, Keeper, is_final, read_back
+from ..execute.continuation import CONTINUATIONS, PASSING, Continuation, Keeper, Rest, is_final, read_back
 from ..folder.directory import read_manifest
 from ..journal.reader import Done, JournalReader, StoredResult
 from ..plan.items import Item, Prepared

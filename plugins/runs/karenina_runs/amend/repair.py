@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from attrs import asdict, evolve, field, fields, frozen
-from karenina_calls.secrets.redaction import redactor
 from karenina_vocabulary.rubric_part import FAILED
 
 from karenina_core.errors import ConfigError, Problem, did_you_mean, plural
@@ -20,14 +19,14 @@ from karenina_core.values.config import VerificationConfig
 from karenina_core.values.identity import ModelIdentity
 from karenina_core.values.result import EMPTY
 
-from ..answers.replaying import judged_by_folder
 from ..config.config_file import RunConfig
+from ..execute.continuation import unreadable, write_missing_results
 from ..execute.control import RunControl
-from ..execute.run_writer import unreadable, write_missing_results
 from ..files.run_lock import RunLock, owner_of
-from ..folder.directory import RunDirectory, read_manifest, secrets_of_run
+from ..folder.directory import RunDirectory, read_manifest
 from ..folder.status import state_of
 from ..journal.reader import JournalReader, StoredResult
+from ..plan.items import judged_by_folder
 from ..results.results import VerificationResultSet
 from ..resume import Resumption, Wanted, configured_by, resumption
 from .repairs import Mode, Row, begin_repair, pending
@@ -230,7 +229,7 @@ def begun_repair(
     write_missing_results(folder)  # what is kept beside the run is what there is
     with RunLock(folder):
         _check_ended(folder)  # another process may have begun a repair meanwhile
-        config = RunDirectory(folder, redactor(secrets_of_run(prepared))).configured(prepared)["config"]
+        config = RunDirectory(folder, prepared).configured(prepared)["config"]
         repair = begin_repair(folder, plan.rows, plan.mode, config, {"selected": plan.selected})
     repair = evolve(repair.resumed(prepared, found.destination.continuation), again=frozenset(), begins=True)
     destination = evolve(found.destination, reuse=(), continuation=repair)

@@ -25,11 +25,11 @@ from karenina_core.errors import ConfigError, RunDirectoryError, plural
 from karenina_core.pipeline.item import CachedAnswer
 
 from ..answers.answers import answer_of
-from ..execute.continuation import CONTINUATIONS, Continuation, Progress
-from ..execute.run_writer import PASSING, Keeper, is_final, read_back
+from ..execute.continuation import CONTINUATIONS, PASSING, Continuation, Keeper, Progress, is_final, read_back
 from ..files.atomic_files import write_atomically, write_json
+from ..files.run_files import MANIFEST, RESULTS
 from ..files.run_lock import LOCK, RunLock
-from ..folder.directory import ANSWERS, ASKED_AGAIN, MANIFEST, RESULTS, read_manifest
+from ..folder.directory import ANSWERS, ASKED_AGAIN, read_manifest
 from ..folder.fingerprint import digest_of
 from ..journal.connection import opened
 from ..journal.journal import Journal

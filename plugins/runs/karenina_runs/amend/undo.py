@@ -15,8 +15,9 @@ from typing import Any
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
 
 from ..files.atomic_files import replacing, write_json
+from ..files.run_files import MANIFEST, RESULTS
 from ..files.run_lock import RunLock, marked
-from ..folder.directory import MANIFEST, RESULTS, read_manifest
+from ..folder.directory import read_manifest
 from ..journal.reader import ENDING, JOURNAL, OPEN, JournalReader
 from ..journal.wal import log_of
 from .repairs import REPAIR, UNDONE, change_manifest, continued, undo_line

@@ -103,7 +103,12 @@ def configured_models(
     made: dict[str, tuple[ModelConfig, ...]] = {}
     for role, listed in entries.items():
         for entry in listed:
-            _complete(entry.table, resolve_model, supplied)
+            table, name = entry.table, entry.table.get("model_name")
+            if "interface" not in table and isinstance(name, str) and "/" in name and (found := resolve_model(name)):
+                table["interface"] = found
+            for flag, value in supplied.items():
+                if table.get("interface") == flag.interface:
+                    table[flag.name] = {} if value is None else value  # what cannot be read is one problem, not two
         models = [_made(entry, problems) for entry in listed]
         made[f"{role}_models"] = tuple(model for model in models if model is not None)
     unused: list[Problem] = []
@@ -179,18 +184,6 @@ def _named(name: str, tables: Tables, path: str) -> _Entry:
         called = {"model_name": name} if path and table.get("interface") != MANUAL else {}
         return _Entry(f"models.{name}", {"id": name, **called, **table}, tables.origins.get(name, {}))
     return _Entry(path or f"models.{name}", {"model_name": name})
-
-
-def _complete(
-    table: dict[str, Any], resolve_model: Callable[[str], str | None], supplied: Mapping[Supplied, Any]
-) -> None:
-    """Add the interface of a model `provider/name` that has none, and what is supplied to its interface."""
-    name = table.get("model_name")
-    if "interface" not in table and isinstance(name, str) and "/" in name and (interface := resolve_model(name)):
-        table["interface"] = interface
-    for flag, value in supplied.items():
-        if table.get("interface") == flag.interface:
-            table[flag.name] = {} if value is None else value  # what cannot be read is one problem, not two
 
 
 def _made(entry: _Entry, problems: list[Problem]) -> ModelConfig | None:

@@ -16,8 +16,7 @@ from karenina_core.values.convert import unstructure
 
 from ..plan.items import Prepared
 from ..results.sinks import without_password
-from .config_file import Flags, RunConfig, load_config
-from .config_layers import Layer, merged, read_layer, settings_layer
+from .config_file import Flags, Layer, RunConfig, has_path, load_config, merged, read_layer, settings_layer
 
 ROLES = ("answering", "parsing")
 HINTS = {
@@ -106,8 +105,8 @@ def rebuilt(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str],
         is_given = (
             row["path"] == "sinks"  # no part of the configuration
             or any(name == supplied.name for supplied in flags.supplied)
-            or _has(given, row["path"])
-            or (name == "endpoint_api_key" and _has(given, f"{owner}.api_key_env"))
+            or has_path(given, row["path"])
+            or (name == "endpoint_api_key" and has_path(given, f"{owner}.api_key_env"))
         )
         if not is_given:
             problems.append(Problem(row["path"], row["hint"]))
@@ -154,15 +153,6 @@ def _masked(value: Any, redact: Callable[[str], str], path: str) -> Iterator[str
             yield path
     elif isinstance(value, str) and redact(value) != value:
         yield path
-
-
-def _has(table: Any, path: str) -> bool:
-    """Whether a path leads to something. Names on the way may hold dots."""
-    if not isinstance(table, Mapping):
-        return False
-    return path in table or any(
-        path.startswith(f"{name}.") and _has(inner, path[len(name) + 1 :]) for name, inner in table.items()
-    )
 
 
 def _layer(manifest: Mapping[str, Any], *, trusted: bool) -> Layer:

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, closing
+from contextvars import Context, copy_context
 from functools import partial
 from itertools import takewhile
+from typing import Any
 
 from attrs import define, field
 from karenina_calls.metering import Metering
 from karenina_calls.models.models import open_models
 from karenina_calls.models.overrides import model_pool, overrides
 from karenina_calls.ports.item_calls import current_item
+from karenina_calls.ports.waiting import WorkPlace, WorkPlaces
 from karenina_calls.secrets.redaction import Secrets
 
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.values.result import VerificationResult
 
 from ..answers.answers import answer_of
-from ..answers.replaying import judged_by_folder, replayed
-from ..folder.directory import RESULTS, RunDirectory, secrets_of_run
+from ..files.run_files import RESULTS
+from ..folder.directory import RunDirectory
 from ..folder.reuse import opened_sources
 from ..journal.reader import Done
 from ..kinds import ExecutorRegistry
-from ..plan.items import Generation, Item, Prepared
-from ..plan.schedule import Schedule
+from ..plan.items import Generation, Item, Prepared, Schedule, judged_by_folder, replayed
 from ..results.results import VerificationResultSet
 from ..results.sinks import RunInfo, Sinks, make_sink, without_password
 from ..results.stored import StoredSequence
-from .continuation import Rest
+from .continuation import Keeper, Rest, read_back
 from .control import RunControl
-from .destination import Destination, directory_of, keeper_of
-from .ending import RunState, end, one_of
-from .idle_stages import watched_stages
-from .loop_watchdog import fewer_collections, stalls_logged
-from .run_writer import Keeper, read_back
+from .destination import Destination, RunState, directory_of, end, keeper_of, one_of
 from .senders import Senders
 from .single import Verifier
 from .surroundings import Place, surroundings_kind
-from .working import Working
+from .watchdogs import fewer_collections, stalls_logged, watched_stages
 
 __all__ = ["Destination", "execute"]
 
@@ -58,42 +56,37 @@ class _Running(RunState):
     """Tasks of which a part is there, and the rest is left until the run is resumed."""
 
     def __attrs_post_init__(self) -> None:
-        RunState.__attrs_post_init__(self)
         self.working = Working(self.senders.items_at_once, lambda: next(map(self.generation, self.schedule), None))
 
     async def generation(self, generation: Generation) -> None:
-        """The items of one answer that have no result yet."""
+        """The items of one answer that have no result yet: the first one generates the answer; then the other judges
+        read it, at the same time where they do not work in the folder that it has left."""
         try:
-            await self._generation(generation)
+            keeper = self.keeper
+            is_done = [keeper is not None and (keeper.has_result(i) or self._is_unscored(i)) for i in generation.items]
+            waiting = [item for item, done in zip(generation.items, is_done, strict=True) if not done]
+            waiting = await self._judged_again(waiting)
+            cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
+            if cached is None and any(map(self._is_unscored, generation.items)):
+                self.unfinished += len(waiting)  # the answer is there: none is asked for
+                return
+            async with AsyncExitStack() as opened:
+                place: Place | None = None
+                while waiting and (cached is None or place is not None):
+                    if cached is None:  # also where the one before failed: the next does not begin in its remains
+                        if self._would_be_lost(waiting):
+                            self.unfinished += len(waiting)
+                            return
+                        await opened.aclose()
+                        place = await opened.enter_async_context(self.surroundings.opened(waiting[0]))
+                    result = await self._in_turn(waiting.pop(0), cached, place)
+                    cached = cached or answer_of(result)
+                if waiting:
+                    async with asyncio.TaskGroup() as group:
+                        for item in waiting:
+                            group.create_task(self._in_turn(item, cached, None))
         finally:
             self.schedule.over(generation)
-
-    async def _generation(self, generation: Generation) -> None:
-        """The first item generates the answer; then the other judges read it, at the same time where they do not work
-        in the folder that it has left."""
-        keeper = self.keeper
-        is_done = [keeper is not None and (keeper.has_result(i) or self._is_unscored(i)) for i in generation.items]
-        waiting = [item for item, done in zip(generation.items, is_done, strict=True) if not done]
-        waiting = await self._judged_again(waiting)
-        cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
-        if cached is None and any(map(self._is_unscored, generation.items)):  # the answer is there: none is asked for
-            self.unfinished += len(waiting)
-            return
-        async with AsyncExitStack() as opened:
-            place: Place | None = None
-            while waiting and (cached is None or place is not None):
-                if cached is None:  # also where the answer before failed: the next one does not begin in its remains
-                    if self._would_be_lost(waiting):
-                        self.unfinished += len(waiting)
-                        return
-                    await opened.aclose()
-                    place = await opened.enter_async_context(self.surroundings.opened(waiting[0]))
-                result = await self._in_turn(waiting.pop(0), cached, place)
-                cached = cached or answer_of(result)
-            if waiting:
-                async with asyncio.TaskGroup() as group:
-                    for item in waiting:
-                        group.create_task(self._in_turn(item, cached, None))
 
     def _is_unscored(self, item: Item) -> bool:
         return bool(self.unscored) and self.keeper is not None and self.keeper.task(item) in self.unscored
@@ -139,33 +132,28 @@ class _Running(RunState):
         stored = (self.keeper.stored(item) for item in there)
         return next((answer for result in stored if result is not None and (answer := answer_of(result))), None)
 
-    async def _in_turn(self, item: Item, cached: CachedAnswer | None, place: Place | None) -> VerificationResult:
-        """Verify an item when there is a place for it, and keep what came of it."""
+    async def _in_turn(
+        self, item: Item, cached: CachedAnswer | None, place: Place | None, rest: Rest | None = None
+    ) -> VerificationResult:
+        """Verify an item when there is a place for it, and keep what came of it, with what there is where it is the
+        `rest` of an item."""
         async with self.working.place(), self.senders.item():
             files = self.surroundings.files_to_keep()
             result = await self.verifier.verify(item, cached, place, files)
-            if self.keeper is not None and _lacks_calls(result):
+            if self.keeper is not None and _lacks_calls(None if rest else result):
                 self.unfinished += 1
+                if rest is not None:
+                    self.unscored.add(self.keeper.task(item))
                 await asyncio.sleep(0)  # thousands may be refused at once: other items can run
                 return result
+            result = result if rest is None else rest.completed(result)
             await self._finished(item, result)  # before anything that takes long: what is paid for is not lost
             await self.surroundings.keep(place, item, result, files)
             return result
 
     async def completed(self, rest: Rest) -> None:
         """Have the rest of an item evaluated of which a part is there, and keep both as its result."""
-        item = rest.item
-        assert self.keeper is not None
-        async with self.working.place(), self.senders.item():
-            files = self.surroundings.files_to_keep()
-            found = await self.verifier.verify(item, rest.answer, None, files)
-            if _lacks_calls():
-                self.unfinished += 1
-                self.unscored.add(self.keeper.task(item))
-                return
-            result = rest.completed(found)
-            await self._finished(item, result)
-            await self.surroundings.keep(None, item, result, files)
+        await self._in_turn(rest.item, rest.answer, None, rest)
 
     async def _finished(self, item: Item, result: VerificationResult) -> None:
         if self.keeper is not None:
@@ -200,7 +188,7 @@ async def execute(
     in several items at once, such as that or an error of `on_result`, is raised once, with the other messages as
     notes; errors of different types are raised together, as an ExceptionGroup.
     """
-    destination, secrets = destination or Destination(), Secrets(secrets_of_run(prepared))
+    destination, secrets = destination or Destination(), Secrets(prepared.secrets)
     app, config = prepared.app, prepared.config
     surroundings = surroundings_kind().of_run(prepared, destination.run_dir)
     senders = Senders.of_run(config, keeps=destination.run_dir is not None)
@@ -216,7 +204,8 @@ async def execute(
         sinks = Sinks({without_password(uri): make_sink(app, uri) for uri in destination.sinks})
         directory = keeper = None
         if destination.run_dir is not None:
-            directory = held.enter_context(directory_of(destination.run_dir, prepared, destination, answerers.values()))
+            directory = directory_of(destination.run_dir, prepared, destination, answerers.values())
+            held.callback(directory.release)
             keeper = keeper_of(directory, prepared, sources, destination)
             held.callback(keeper.close)
             metering.keep_in(keeper.journal)
@@ -227,7 +216,6 @@ async def execute(
             answerers=answerers,
             sinks=sinks,
             surroundings=surroundings,
-            gateway=senders.gateway,
             senders=senders,
             continuation=destination.continuation,
             keeper=keeper,
@@ -261,7 +249,7 @@ async def _carry_out(run: _Running, directory: RunDirectory | None, control: Run
                 run_dir=run_dir,
                 benchmark=prepared.benchmark.name,
                 items=len(prepared),
-                secrets=frozenset(secrets_of_run(prepared)),
+                secrets=frozenset(prepared.secrets),
                 resumed=continuation.has_results,
             )
         )
@@ -324,3 +312,38 @@ def _lacks_calls(made: VerificationResult | None = None) -> bool:
     if calls is None or not calls.kept_out:
         return False
     return made is None or (made.metadata.outcome, made.metadata.outcome_detail) != ("error", "budget")
+
+
+@define(eq=False)
+class Working:
+    """`most` places, and as many items more that wait for a `Retry-After`."""
+
+    most: int
+    another: Callable[[], Coroutine[Any, Any, None] | None]
+    """Work on what has not been begun; None: there is nothing."""
+    _places: WorkPlaces = field(init=False)
+    _others: asyncio.TaskGroup | None = field(default=None, init=False)
+    _context: Context = field(factory=copy_context, init=False)
+    _begun: int = field(default=0, init=False)
+    """Work under way that was begun in the place of an item that waited."""
+
+    def __attrs_post_init__(self) -> None:
+        self._places = WorkPlaces(self.most, self._is_free)
+
+    def place(self) -> WorkPlace:
+        """Wait for a place, and have it."""
+        return WorkPlace(self._places)
+
+    async def all_of(self, work: Awaitable[None]) -> None:
+        """Await this, and what is begun in places that are free meanwhile."""
+        async with asyncio.TaskGroup() as self._others:
+            await work
+
+    def _is_free(self) -> None:
+        if self._others is None or self._begun >= self.most or (work := self.another()) is None:
+            return
+        self._begun += 1
+        self._others.create_task(work, context=self._context.copy()).add_done_callback(self._over)  # of no item
+
+    def _over(self, _: asyncio.Task[None]) -> None:
+        self._begun -= 1

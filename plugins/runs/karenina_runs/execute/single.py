@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, evolve
-from karenina_calls.limits.budget import check_limits
 from karenina_calls.metering import Metering
 from karenina_calls.models.models import check_models, open_models
-from karenina_calls.models.overrides import ModelPool, check_overrides, model_pool, overrides, settled
+from karenina_calls.models.overrides import ModelPool, model_pool, overrides, settled
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.ports.item_calls import ItemCalls, current_item
 from karenina_calls.secrets.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
@@ -27,7 +26,6 @@ from karenina_core.pipeline.assemble import USAGE
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.keys import Key
-from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.plugin.application import Karenina, current
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.values.config import EvaluationMode, ModelConfig, VerificationConfig
@@ -36,15 +34,14 @@ from karenina_core.values.question import Question
 from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import DynamicRubric, Rubric
 
-from ..plan.identities import check_identities
 from ..plan.items import Item
-from ..plan.prepare import check_policy, check_stages
+from ..plan.prepare import check_identities, checked_plans, checked_templates
 from ..plan.rubrics import check_names
 from ..plan.templates import TemplateLoader
 from .control import synchronous
-from .idle_stages import IdleStages, watched_stages
 from .senders import Senders
 from .surroundings import Place, Surroundings, surroundings_kind
+from .watchdogs import IdleStages, watched_stages
 
 
 @define(eq=False)
@@ -158,19 +155,23 @@ async def arun_single_model_verification(
     Raises ConfigError, PlanError and TemplateRefused, as a run does, before any call; later there is always a result.
     """
     app = current(app)
-    models: dict[str, Any] = {"answering_models": (answering_model,), "parsing_models": (parsing_model,)}
-    config = evolve(config or VerificationConfig(), **models)
+    config = config or VerificationConfig()
+    config = evolve(config, answering_models=(answering_model,), parsing_models=(parsing_model,))
     rubric = _chosen(question, rubric, dynamic_rubric, config)
     if rubric is not None and len(rubric) and evaluation_mode == "template_only":
         evaluation_mode = "template_and_rubric"
     config = evolve(config, evaluation_mode=evaluation_mode, features=config.features | frozenset(features))
     if replicate < 1:
         raise ConfigError("replicate: counts from 1")
-    plan, secrets = _checked(app, config, question, rubric, run_name)
+    check_models(app, config)
+    plans, _ = checked_plans(app, config, evaluation_mode, [rubric if evaluation_mode != "template_only" else None])
+    (plan,) = plans.values()
+    models = (answering_model, parsing_model, *(model for _, model in overrides([rubric])))
+    secrets = Secrets(secrets_of(app, models))
+    check_identities(secrets, config, [question], [rubric], {"run name": [run_name or ""]})
+    templates = checked_templates(app, config, evaluation_mode, [question])
     senders = Senders.of_run(config, keeps=False)
     metering = Metering(senders, secrets=secrets)
-    templates = TemplateLoader(app, config.code_policy)
-    check_policy(templates, [question] if evaluation_mode != "rubric_only" else ())
     item = Item(question, answering_model, parsing_model, replicate, rubric, plan)
     is_answered = cached_answer_data is not None
     surroundings = surroundings_kind().of_item(app, item, config, workspace_root, is_answered=is_answered)
@@ -183,24 +184,6 @@ async def arun_single_model_verification(
     ):
         what = (app, config, evaluation_mode, run_name, templates, answerers, judges, pool, stages, surroundings)
         return await Verifier(*what).verify(item, cached_answer_data, place)
-
-
-def _checked(
-    app: Karenina, config: VerificationConfig, question: Question, rubric: Rubric | None, run_name: str | None
-) -> tuple[StageOrchestrator, Secrets]:
-    """The plan, and the secrets that are removed from texts. Raises ConfigError and PlanError."""
-    check_models(app, config)
-    mode = config.evaluation_mode or "template_only"
-    plan = StageOrchestrator.from_config(mode, rubric, features=config.features, app=app)
-    plan.ready()
-    rubrics = [rubric if mode != "template_only" else None]
-    check_overrides(app, rubrics, config)
-    check_stages([plan], config, app, mode, rubrics)
-    check_limits(app, config, [model for _, model in overrides(rubrics)])
-    models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides([rubric])))
-    secrets = Secrets(secrets_of(app, models))
-    check_identities(secrets, config, [question], [rubric], {"run name": [run_name or ""]})
-    return plan, secrets
 
 
 @asynccontextmanager

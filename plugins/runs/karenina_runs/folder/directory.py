@@ -14,35 +14,18 @@ from uuid import uuid4
 
 from attrs import asdict
 from karenina_calls.ports.client import Model
-from karenina_calls.secrets.known_secrets import secrets_of
 from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import ConfigError, Problem, RunDirectoryError, one_line
 
 from ..answers.answers import ReplayStore
 from ..config.saved_config import recorded, rubric_definition
-from ..files.atomic_files import replacing, write_atomically, write_json
-from ..files.run_files import MANIFEST, RESULTS, check_place
+from ..files.atomic_files import write_json
+from ..files.run_files import MANIFEST, check_place
 from ..files.run_lock import LOCK, RunLock, owner_of
 from ..plan.items import Prepared
-from ..results.records import redacted
+from ..results.stored import redacted
 from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
-
-__all__ = [
-    "ANSWERS",
-    "ASKED_AGAIN",
-    "FINGERPRINT",
-    "MANIFEST",
-    "RESULTS",
-    "RunDirectory",
-    "answers_of_run",
-    "default_directory",
-    "read_fingerprint",
-    "read_manifest",
-    "replacing",
-    "secrets_of_run",
-    "write_atomically",
-]
 
 FINGERPRINT = "fingerprint.json"
 ANSWERS = "answers.json"
@@ -74,19 +57,13 @@ def default_directory(label: str) -> Path:
     return Path("karenina-runs") / f"{safe[:60]}-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
 
 
-def secrets_of_run(prepared: Prepared) -> dict[str, str]:
-    """What no text and no file of this run may hold; see `secrets_of`."""
-    config = prepared.config
-    return secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
-
-
 class RunDirectory:
     """One run's folder. Made before the first model call, so that nothing is paid for that cannot be kept."""
 
-    def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
+    def __init__(self, path: Path, prepared: Prepared | None = None) -> None:
         self.path = path
         self.lock = RunLock(path)
-        self._redact = redact
+        self._redact: Callable[[str], str] = str if prepared is None else redactor(prepared.secrets)
         self._manifest: dict[str, Any] = {}
         self._began = _now()
 
@@ -114,13 +91,16 @@ class RunDirectory:
             raise
         except OSError as error:
             raise RunDirectoryError(f"the run directory {path} cannot be made: {error.strerror}; {ANOTHER}") from error
-        directory = cls(path, redactor(secrets_of_run(prepared)))
+        directory = cls(path, prepared)
         directory.lock.acquire()
         try:
             _check_empty(path)  # of two that have found it empty, one was first
             answers, configured = prepared.answers, recorded(prepared, sinks, directory._redact)
             if answers is not None:
-                directory._save(answers)
+                try:
+                    answers.save(path / ANSWERS, redact=directory._redact)
+                except OSError as error:
+                    raise RunDirectoryError(f"{path / ANSWERS} cannot be written: {error.strerror}") from error
                 if answers.asked_again:
                     configured[ASKED_AGAIN] = sorted(answers.asked_again)
             directory._write(FINGERPRINT, directory.fingerprint(prepared))
@@ -136,7 +116,7 @@ class RunDirectory:
         """That of a run which is resumed: no other process can write to it until `release`. Raises ConfigError, Changed
         where the tools of `answerers` have changed since it began, and RunDirectoryError where another process
         writes to it, or it cannot be written."""
-        directory = cls(path, redactor(secrets_of_run(prepared)))
+        directory = cls(path, prepared)
         check_place(path)
         directory.lock.acquire()
         try:
@@ -151,12 +131,6 @@ class RunDirectory:
     def release(self) -> None:
         """Let others write to it."""
         self.lock.release()
-
-    def __enter__(self) -> RunDirectory:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
     def fingerprint(self, prepared: Prepared) -> dict[str, Any]:
         """What the numbers of a run depend on, as this folder's file has it: without secrets."""
@@ -202,12 +176,6 @@ class RunDirectory:
             processes=processes,
             **facts,
         )
-
-    def _save(self, answers: ReplayStore) -> None:
-        try:
-            answers.save(self.path / ANSWERS, redact=self._redact)
-        except OSError as error:
-            raise RunDirectoryError(f"{self.path / ANSWERS} cannot be written: {error.strerror}") from error
 
     def _write(self, name: str, document: Mapping[str, Any], indent: int | None = None) -> None:
         try:

@@ -24,7 +24,7 @@ class Sources:
 
     readers: tuple[JournalReader, ...] = field(default=(), repr=False)
     missing: tuple[str, ...] = ()
-    """Notes of directories that are not among them; see `Followed`."""
+    """Notes of directories that are not among them; see `followed`."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -38,19 +38,11 @@ class Sources:
         )
 
 
-@frozen
-class Followed:
-    """Run directories, each with those from which its run took what it needed, and from which they did."""
-
-    there: tuple[Path, ...]
-    """Those with a journal, in the order in which replies are looked for."""
-    missing: tuple[str, ...] = ()
-    """Notes of the others."""
-
-
-def followed(folders: Iterable[Path], run_dir: Path | None = None) -> Followed:
+def followed(folders: Iterable[Path], run_dir: Path | None = None) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """These run directories, and what their manifests lead back to: a run that reuses or extends another one has only
-    those replies of it that it needed itself. `run_dir`, that of the run which is given them, is none of them."""
+    those replies of it that it needed itself. `run_dir`, that of the run which is given them, is none of them.
+
+    Those with a journal, in the order in which replies are looked for, and notes of the others."""
     given = list(folders)
     there: list[Path] = []
     missing: list[str] = []
@@ -73,7 +65,7 @@ def followed(folders: Iterable[Path], run_dir: Path | None = None) -> Followed:
                 f"the manifest of {folder} cannot be read, so it is unknown of which runs that one reused replies; "
                 "give their directories, too (--reuse)"
             )
-    return Followed(tuple(there), tuple(missing))
+    return tuple(there), tuple(missing)
 
 
 def reused_by(manifest: Mapping[str, Any]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
@@ -107,31 +99,23 @@ async def opened_sources(folders: Sequence[Path], run_dir: Path | None) -> Async
     for folder in folders:
         if not journal_of(folder).is_file():
             raise RunDirectoryError(f"{folder} has no journal to reuse replies from; give the directory of a run")
-    found = followed(folders, run_dir)
+    there, missing = followed(folders, run_dir)
     with ExitStack() as stack:
-        readers = tuple(stack.enter_context(JournalReader.open(folder)) for folder in found.there)
-        for folder, reader in zip(found.there, readers, strict=True):
-            _check_batches(folder, reader)
-        yield Sources(readers, found.missing)
-
-
-def _check_batches(folder: Path, reader: JournalReader) -> None:
-    """Raises ConfigError where batches of a run that has not ended are at a provider: their calls would be made twice.
-
-    Batches that a run does not wait for any more, and those of a run that cannot be resumed, do not matter.
-    """
-    rows = [row for row in reader.batches() if row.status in OPEN and row.status != ENDING]
-    try:
-        is_completed = not rows or read_manifest(folder)["status"] == "completed"
-    except ConfigError:
-        return
-    if is_completed:
-        return
-    calls = plural(sum(len(row.keys) for row in rows), "call")
-    what = f"the run in {folder} has {calls} in batches at the provider, which would be made and paid for twice"
-    if owner_of(folder) is not None:
-        raise ConfigError(f"{what}; a process works on that run: wait until it ends, or leave the run out")
-    raise ConfigError(
-        f"{what}. To fetch their replies, type: {resume_command(standing(folder), folder)}\n"
-        f"To have those cancelled that are not made yet, type: {cancel_command(folder)}"
-    )
+        readers = tuple(stack.enter_context(JournalReader.open(folder)) for folder in there)
+        for folder, reader in zip(there, readers, strict=True):
+            # Batches that a run does not wait for any more, and those of a run that cannot be resumed, do not matter.
+            rows = [row for row in reader.batches() if row.status in OPEN and row.status != ENDING]
+            try:
+                if not rows or read_manifest(folder)["status"] == "completed":
+                    continue
+            except ConfigError:
+                continue
+            calls = plural(sum(len(row.keys) for row in rows), "call")
+            what = f"the run in {folder} has {calls} in batches at the provider, which would be made and paid for twice"
+            if owner_of(folder) is not None:
+                raise ConfigError(f"{what}; a process works on that run: wait until it ends, or leave the run out")
+            raise ConfigError(
+                f"{what}. To fetch their replies, type: {resume_command(standing(folder), folder)}\n"
+                f"To have those cancelled that are not made yet, type: {cancel_command(folder)}"
+            )
+        yield Sources(readers, missing)

@@ -16,12 +16,12 @@ from karenina_calls.limits.failures import TIMED_OUT
 from karenina_core.errors import RunDirectoryError
 from karenina_core.values.outcome import OutcomeName
 
-from ..execute.continuation import Continuation, Progress, begun, settings_of
-from ..execute.run_writer import PASSING, is_final
+from ..execute.continuation import PASSING, Continuation, Progress, begun, is_final, settings_of
+from ..files.run_files import MANIFEST
 from ..files.run_lock import owner_of
 from ..journal.ledger import Ledger
 from ..journal.reader import OPEN, JournalReader, journal_of
-from .directory import MANIFEST, read_manifest
+from .directory import read_manifest
 
 
 @frozen(kw_only=True)

@@ -1,15 +1,21 @@
-"""The work of a run: its items, and a run that has passed every check."""
+"""The work of a run that has passed every check: its items, their order, and which of them replay an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+import random
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product, starmap
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 from karenina_calls.models.models import has_tools
 from karenina_calls.models.overrides import overrides
+from karenina_calls.secrets.known_secrets import secrets_of
 
+from karenina_core.errors import ConfigError, Problem, plural
+from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.plugin.adapters import Resolution
@@ -21,10 +27,20 @@ from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric
 
 from ..answers.answers import ReplayStore
+from ..execution_settings import TaskOrdering
 from ..summaries.rates import Planned
+from ..workspaces.workspace_sources import investigated_modes
 from .templates import TemplateLoader
 
 NO_TRAITS: frozenset[str] = frozenset()
+MOST_NAMED = 5
+"""Answers, or models, that a message names. Chosen: it stays readable."""
+ASK = (
+    "have the models asked for what is missing (--ask-missing; in Python a store with miss_policy fall_through, or "
+    "ask_missing=True of extend_run), or judge only the questions that have all of theirs (--only-answered; in Python "
+    "miss_policy leave_out)"
+)
+NO_ANSWER = "has no answer to be replayed, or not of every model and replicate"
 
 
 def trait_types(rubric: Rubric | None) -> frozenset[str]:
@@ -106,6 +122,11 @@ class Prepared:
         return [model for _, model in overrides(self.rubrics.values())]
 
     @property
+    def secrets(self) -> dict[str, str]:
+        """What no text and no file of this run may hold; see `secrets_of`."""
+        return secrets_of(self.app, (*self.config.answering_models, *self.config.parsing_models, *self.overrides))
+
+    @property
     def planned(self) -> Planned:
         """The items, without a list of them."""
         config = self.config
@@ -120,8 +141,7 @@ class Prepared:
     def generations(self) -> Iterator[Generation]:
         """The work, lazily, as the plan counts it: question by question within each answering model."""
         questions, replicates = range(len(self.questions)), range(1, self.config.replicate_count + 1)
-        for place in product(range(len(self.config.answering_models)), questions, replicates):
-            yield self.generation(*place)
+        return starmap(self.generation, product(range(len(self.config.answering_models)), questions, replicates))
 
     def generation(self, answering: int, question: int, replicate: int) -> Generation:
         """The items of one answer: the model and the question by their places from 0, the replicate counted from 1."""
@@ -135,3 +155,146 @@ class Prepared:
                 for position, judge in enumerate(judges, number * len(judges))
             )
         )
+
+
+@define(eq=False)
+class Schedule:
+    """The generations that are still to be made, each given out once, when it can begin. Nothing is kept of those that
+    are over: memory follows the number of questions, and that of all generations only where they are shuffled: eight
+    bytes for each."""
+
+    prepared: Prepared
+    ordering: TaskOrdering = "auto"
+    is_done: Callable[[Generation], bool] = lambda generation: False
+    """Those that have all their results already are not given out."""
+    may_continue: Callable[[], bool] = lambda: True
+    """Where it is False, nothing more is given out."""
+    _waiting: dict[int, Iterator[Generation]] = field(factory=dict)
+    """What is left of each answering model, by its place among them."""
+    _under_way: dict[int, int] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        config = self.prepared.config
+        models, questions = range(len(config.answering_models)), range(len(self.prepared.questions))
+        replicates = range(1, config.replicate_count + 1)
+        ordering = self.ordering
+        if ordering == "auto":
+            ordering = "distribute_answerers" if len(models) > 1 else "prefix_cache"
+        lines: dict[int, Iterable[tuple[int, int, int]]]
+        if ordering == "random":
+            lines = {0: self._shuffled(len(models), len(questions), len(replicates))}
+        elif ordering == "distribute_answerers":
+            lines = {place: product((place,), questions, replicates) for place in models}
+        elif ordering == "generation_order":
+            by_question = product(questions, models, replicates)
+            lines = {0: ((model, question, replicate) for question, model, replicate in by_question)}
+        else:  # questions of a model come together, and so do replicates of a question: their prompts are equal
+            lines = {0: product(models, questions, replicates)}
+        self._waiting = {place: starmap(self.prepared.generation, line) for place, line in lines.items()}
+        self._under_way = dict.fromkeys(lines, 0)
+
+    def __iter__(self) -> Iterator[Generation]:
+        return self
+
+    def __next__(self) -> Generation:
+        """The next of the model of which the fewest are under way: one that is slow does not hold up the others."""
+        while self._waiting and self.may_continue():
+            place = min(self._waiting, key=lambda place: (self._under_way[place], place))
+            for generation in self._waiting[place]:
+                if not self.is_done(generation):
+                    self._under_way[place] += 1
+                    return generation
+            del self._waiting[place]
+        raise StopIteration
+
+    def over(self, generation: Generation) -> None:
+        """All items of a generation that was given out have their results, or will have none."""
+        place = self.prepared.config.answering_models.index(generation.items[0].answering)
+        self._under_way[place if place in self._under_way else 0] -= 1
+
+    def _shuffled(self, models: int, questions: int, replicates: int) -> Iterator[tuple[int, int, int]]:
+        order = array("q", range(models * questions * replicates))
+        random.Random(self.prepared.run_name).shuffle(order)
+        for number in order:
+            rest, replicate = divmod(number, replicates)
+            yield *divmod(rest, questions), replicate + 1
+
+
+def replayed(prepared: Prepared, generation: Generation) -> CachedAnswer | None:
+    """The answer that was captured for these items; None where their answering model is to be asked.
+
+    Not where a repair has it generated again, nor where agents look into the folder that an answer was worked out in:
+    it is gone.
+    """
+    store, item = prepared.answers, generation.items[0]
+    if store is None or _asked_again(store, item) or judged_by_folder(prepared, item):
+        return None
+    found = store.lookup(item.question.id, str(item.answering.identity), item.replicate)
+    return None if found is None else found.replayed(strict=store.miss_policy != "fall_through")
+
+
+def judged_by_folder(prepared: Prepared, item: Item) -> bool:
+    """Whether agents that judge an item look into the folder that its answer was worked out in."""
+    return prepared.workspace_root is not None and bool(investigated_modes(prepared.config, item.rubric))
+
+
+def unanswered(prepared: Prepared) -> frozenset[str]:
+    """The questions of which an answer is missing, where the answers say that they are left out (`leave_out`).
+
+    Raises ConfigError where no question is left.
+    """
+    store = prepared.answers
+    if store is None or store.miss_policy != "leave_out":
+        return frozenset()
+    without = frozenset(
+        generation.items[0].question.id
+        for generation in prepared.generations()
+        if not _asked_again(store, generation.items[0]) and replayed(prepared, generation) is None
+    )
+    if len(without) == len(prepared.questions):
+        raise ConfigError([Problem("answers", f"no question has all of its answers; {_there(store)}")])
+    return without
+
+
+def _there(store: ReplayStore) -> str:
+    """Whose answers there are: the models' names have to be those of the configuration."""
+    counts = Counter(key.answering_model or "any model" for key, _ in store)
+    named = [f"{count} of {model}" for model, count in counts.most_common(MOST_NAMED)]
+    more = f", and of {plural(len(counts) - MOST_NAMED, 'other model')}" if len(counts) > MOST_NAMED else ""
+    return f"the answers that were given: {', '.join(named) or 'none'}{more}"
+
+
+def check_answers(prepared: Prepared) -> list[str]:
+    """Notes on the answers that the run was given. Raises ConfigError where some are missing and must not be."""
+    store = prepared.answers
+    if store is None:
+        return []
+    missing, again, total = 0, 0, 0
+    named: list[str] = []
+    for generation in prepared.generations():
+        total += 1
+        if _asked_again(store, generation.items[0]):
+            again += 1
+        elif replayed(prepared, generation) is None:
+            missing += 1
+            if len(named) < MOST_NAMED:
+                item = generation.items[0]
+                gone = "agents look into the folder that the answer was worked out in, which is gone"
+                why = f": {gone}" if judged_by_folder(prepared, item) else ""
+                named.append(f"{item.question.id}, {item.answering.identity}, replicate {item.replicate}{why}")
+    if missing and store.miss_policy == "strict":
+        if missing > len(named):
+            named.append(f"and {missing - len(named)} more")
+        what = f"{missing} of {plural(total, 'answer')} are not there; give them too, {ASK}"
+        raise ConfigError([Problem("answers", "\n  ".join([what, *named, _there(store)]))])
+    notes = [f"{total - missing - again} of {plural(total, 'answer')} are replayed; their models are not asked"]
+    if again:
+        notes.append(f"{plural(again, 'answer')} not replayed, although given: a repair generates them again")
+    if store.overwritten:
+        differing = plural(store.overwritten, "answer")
+        notes.append(f"{differing} to be replayed: given twice and differ; the last one counts")
+    return notes
+
+
+def _asked_again(store: ReplayStore, item: Item) -> bool:
+    return (item.question.id, str(item.answering.identity), item.replicate) in store.asked_again

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 from attrs import evolve, fields_dict
 from karenina_calls.limits.budget import check_limits
 from karenina_calls.models.models import check_models, has_tools
 from karenina_calls.models.overrides import check_overrides, overrides, settled
-from karenina_calls.secrets.known_secrets import secrets_of
 from karenina_calls.secrets.redaction import Secrets
+from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.traits import RegexRubricTrait, ScoredTrait
 
-from karenina_core.errors import ConfigError, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
+from karenina_core.errors import ConfigError, ErrorKind, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
 from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.plugin.application import Karenina
@@ -22,19 +25,25 @@ from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import EvaluationMode, VerificationConfig, sections
 from karenina_core.values.fields import changed
 from karenina_core.values.question import Question
-from karenina_core.values.rubric import Rubric
+from karenina_core.values.rubric import Rubric, RubricTrait
 
 from ..answers.answers import ReplayStore
-from ..answers.replaying import NO_ANSWER, check_answers, unanswered
 from ..execution_settings import ExecutionSettings
 from ..kinds import ExecutorRegistry
+from ..plan.items import NO_ANSWER, check_answers, unanswered
 from ..workspaces.workspace_sources import WorkspaceChecks
-from .identities import check_identities
 from .items import LeftOut, Prepared, trait_types
 from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 
 UNABLE = "could not check the configuration"
+OUTCOMES = ("auto_failed", "insufficient", *get_args(ErrorKind))
+"""Words of results that are long enough to be a secret."""
+NAMES_OF_MODELS = ("model_name", "id", "interface", "model_provider")
+FOUND = (
+    "holds the value of {}, which is taken out of all that models say and of all that is kept; change that place, or, "
+    "where the value is no secret, unset the variable or give the setting another value"
+)
 
 
 def prepare(
@@ -60,16 +69,8 @@ def prepare(
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
     questions, left_out = _select(benchmark, mode, question_ids, config.rubric_trait_names)
     rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
-    plans = {}
-    for kind, rubric in {trait_types(rubric): rubric for rubric in rubrics.values()}.items():
-        request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
-        plans[kind] = StageOrchestrator.for_request(request, app=app)
-        plans[kind].ready()
-    check_overrides(app, rubrics.values(), config)
-    of_stages = check_stages(list(plans.values()), config, app, mode, rubrics.values())
-    check_limits(app, config, [model for _, model in overrides(rubrics.values())])
-    templates = TemplateLoader(app, config.code_policy)
-    check_policy(templates, questions if mode != "rubric_only" else ())
+    plans, of_stages = checked_plans(app, config, mode, rubrics.values())
+    templates = checked_templates(app, config, mode, questions)
     root = workspace_root or benchmark.workspace_root
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     workspaces = WorkspaceChecks(root, config, questions, rubrics, tools)
@@ -104,8 +105,7 @@ def _with_answers(prepared: Prepared) -> Prepared:
     config = prepared.config
     stages = [stage.name for plan in prepared.plans.values() for stage in plan.stages]
     others = {"run name": [prepared.run_name], "evaluation mode": [str(prepared.mode)], "name of a stage": stages}
-    secrets = secrets_of(prepared.app, (*config.answering_models, *config.parsing_models, *prepared.overrides))
-    check_identities(Secrets(secrets), config, prepared.questions, prepared.rubrics.values(), others)
+    check_identities(Secrets(prepared.secrets), config, prepared.questions, prepared.rubrics.values(), others)
     without = unanswered(prepared)
     kept = tuple(question for question in prepared.questions if question.id not in without)
     rubrics = {question.id: prepared.rubrics[question.id] for question in kept}
@@ -170,12 +170,37 @@ def why_left_out(
     return ""
 
 
-def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> None:
-    """Raises TemplateRefused where templates may not run: a run is refused as a whole, not every single item. Other
-    trouble is the item's own."""
+def checked_plans(
+    app: Karenina, config: VerificationConfig, mode: EvaluationMode, rubrics: Collection[Rubric | None]
+) -> tuple[dict[frozenset[str], StageOrchestrator], list[str]]:
+    """The plan for each set of types of traits, and notes of stages: those of the plans are asked whether they can work
+    with the configuration and the rubrics, and all other installed ones whether something is configured for nothing.
+
+    Raises PlanError, and ConfigError with all problems that are fatal.
+    """
+    plans = {}
+    for kind, rubric in {trait_types(rubric): rubric for rubric in rubrics}.items():
+        request = PlanRequest(mode=mode, features=config.features, rubric=rubric)
+        plans[kind] = StageOrchestrator.for_request(request, app=app)
+        plans[kind].ready()
+    check_overrides(app, rubrics, config)
+    different = list({id(rubric): rubric for rubric in rubrics if rubric is not None}.values())
+    found = dict.fromkeys(_problems(plans.values(), evolve(config, evaluation_mode=mode), app, different))
+    if fatal := [problem for problem in found if problem.fatal]:
+        raise ConfigError(fatal)
+    check_limits(app, config, [model for _, model in overrides(rubrics)])
+    return plans, list(map(str, found))
+
+
+def checked_templates(
+    app: Karenina, config: VerificationConfig, mode: EvaluationMode, questions: Sequence[Question]
+) -> TemplateLoader:
+    """What loads the templates. Raises TemplateRefused where they may not run: a run is refused as a whole, not every
+    single item. Other trouble is the item's own."""
+    templates = TemplateLoader(app, config.code_policy)
     refused: list[tuple[str, TemplateRefused]] = []
     for question in questions:
-        if question.template is None:
+        if question.template is None or mode == "rubric_only":
             continue
         try:
             templates.runtime_for(question.template)
@@ -186,25 +211,7 @@ def check_policy(templates: TemplateLoader, questions: Sequence[Question]) -> No
     if refused:
         first, reason = refused[0]
         raise TemplateRefused(f"{len(refused)} of {len(questions)} questions (first: {first}): {reason}")
-
-
-def check_stages(
-    plans: Sequence[StageOrchestrator],
-    config: VerificationConfig,
-    app: Karenina,
-    mode: EvaluationMode,
-    rubrics: Iterable[Rubric | None] = (),
-) -> list[str]:
-    """Ask the stages of these plans whether they can work with the configuration and the rubrics of a run, and all
-    other installed ones whether something is configured for nothing. Returns notes.
-
-    Raises ConfigError with all problems that are fatal.
-    """
-    known = list({id(rubric): rubric for rubric in rubrics if rubric is not None}.values())
-    found = dict.fromkeys(_problems(plans, evolve(config, evaluation_mode=mode), app, known))
-    if fatal := [problem for problem in found if problem.fatal]:
-        raise ConfigError(fatal)
-    return list(map(str, found))
+    return templates
 
 
 def settings_problems(
@@ -217,7 +224,7 @@ def settings_problems(
 
 
 def _problems(
-    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, rubrics: Sequence[Rubric]
+    plans: Collection[StageOrchestrator], config: VerificationConfig, app: Karenina, rubrics: Sequence[Rubric]
 ) -> Iterator[Problem]:
     used = {stage.name: stage for plan in plans for stage in plan.stages}
     others = {why.name: (stage, why.reason) for plan in plans for stage, why in plan.left_out.items()}
@@ -246,3 +253,50 @@ def _asked(stage: Any, method: str, *arguments: Any) -> Sequence[Problem]:
         return () if check is None else tuple(check(*arguments))
     except Exception as error:  # code of a plugin
         return (Problem("", f"{stage.name} {UNABLE}: {one_line(error)}"),)
+
+
+def check_identities(
+    secrets: Secrets,
+    config: VerificationConfig,
+    questions: Iterable[Question],
+    rubrics: Iterable[Rubric | None],
+    others: Mapping[str, Iterable[str]],
+) -> None:
+    """Refuse a run whose names hold a secret, or what its answers are compared with: a secret is removed from what is
+    said, and would never be found there. `others` are more names, by what they are names of.
+
+    Raises ConfigError; the secret is not in it, and neither is the name.
+    """
+    if not secrets:
+        return
+    listed, asked = list(rubrics), list(enumerate(questions, 1))
+    models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides(listed)))
+    names = [
+        *((f"the id of question {number}", question.id) for number, question in asked),
+        *((f"the template of question {number}", q.template.text) for number, q in asked if q.template is not None),
+        *((f"a keyword of question {number}", keyword) for number, q in asked for keyword in q.keywords),
+        *(named for rubric in listed for trait in rubric or () for named in _of_trait(trait)),
+        *((f"{name} of a model", getattr(model, name) or "") for model in models for name in NAMES_OF_MODELS),
+        *(("the name of a tool server", server) for model in models for server in model.mcp_urls_dict),
+        *((name, getattr(config, name)) for name in ("embedding_check_embedder", "embedding_check_model")),
+        *((f"the {kind}", name) for kind, found in others.items() for name in found),
+        *(("a word of every result", word) for word in OUTCOMES),
+    ]
+    problems = [
+        Problem("", f"{what} {FOUND.format(source)}") for what, name in names for source in secrets.sources_in(name)
+    ]
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
+
+
+def _of_trait(trait: RubricTrait) -> Iterator[tuple[str, str]]:
+    """What is looked for in an answer, and what a judge may say of it."""
+    yield "the name of a trait", trait.name
+    if isinstance(trait, RegexRubricTrait):
+        yield "the pattern of a trait", trait.pattern
+        yield "the pattern of a trait", re.sub(r"\\(.)", r"\1", trait.pattern)  # as `re.escape` may have written it
+    if isinstance(trait, ScoredTrait):
+        for name in trait.classes or ():
+            yield "the name of a class of a trait", name
+        if isinstance(trait.kind, TemplateKind):
+            yield "the schema of a trait", json.dumps(trait.kind.schema, default=str)

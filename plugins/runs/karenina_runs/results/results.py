@@ -14,11 +14,11 @@ from karenina_core.plugin.application import Karenina, current
 from karenina_core.values.outcome import Outcome, OutcomeName
 from karenina_core.values.result import VerificationResult
 
-from ..folder.directory import RESULTS
+from ..files.run_files import RESULTS
 from ..kinds import ViewRegistry
 from ..plan.items import LeftOut
 from ..summaries.rates import Planned
-from ..summaries.summary import Tally
+from ..summaries.summary import UNPLANNED, Tally
 from .stored import StoredSequence, stored_results
 
 K = TypeVar("K")
@@ -126,9 +126,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
         # The first four are planned; the others are of what became of an item.
         by_plan = where is None and all(values is None for _, values in wanted[4:])
         planned = self.planned.part(*(values for _, values in wanted[:4])) if by_plan and self.planned else None
-        if isinstance(self.results, StoredSequence):
-            return self._of(self.results.where(is_kept), planned)
-        return self._of(tuple(filter(is_kept, self.results)), planned)
+        return self._some(array("q", (place for place, r in enumerate(self.results) if is_kept(r))), planned)
 
     def _models(self, side: Literal["answering", "parsing"], wanted: Iterable[str] | None) -> set[str] | None:
         """The names in the metadata of the models that are named so, or have such a name of their own."""
@@ -147,6 +145,11 @@ class VerificationResultSet(Sequence[VerificationResult]):
     def _of(self, results: Sequence[VerificationResult], planned: Planned | None = None) -> VerificationResultSet:
         """Other results of the same run."""
         return evolve(self, results=results, tally=None, ledger=None, planned=planned)
+
+    def _some(self, places: Sequence[int], planned: Planned | None) -> VerificationResultSet:
+        if isinstance(self.results, StoredSequence):
+            return self._of(self.results.some(places), planned)
+        return self._of([self.results[place] for place in places], planned)
 
     # Groups
 
@@ -175,18 +178,15 @@ class VerificationResultSet(Sequence[VerificationResult]):
         self, key: Callable[[VerificationResult], K], of_plan: Mapping[str, Callable[[VerificationResult], Any]]
     ) -> dict[K, VerificationResultSet]:
         """`of_plan` says what all results of a group have in common, as `Planned.part` names it."""
-        results = self.results
         groups: dict[K, array[int]] = {}
         planned: dict[K, Planned | None] = {}
-        for place, result in enumerate(results):
+        for place, result in enumerate(self.results):
             if (name := key(result)) not in groups:
                 groups[name] = array("q")
                 common = {part: (get(result),) for part, get in of_plan.items()}
                 planned[name] = self.planned.part(**common) if self.planned else None
             groups[name].append(place)
-        if isinstance(results, StoredSequence):
-            return {name: self._of(results.some(places), planned[name]) for name, places in groups.items()}
-        return {name: self._of([results[place] for place in places], planned[name]) for name, places in groups.items()}
+        return {name: self._some(places, planned[name]) for name, places in groups.items()}
 
     def get_question_ids(self) -> list[str]:
         """The different questions, in the order in which they first occur."""
@@ -238,14 +238,14 @@ class VerificationResultSet(Sequence[VerificationResult]):
         What was made for another judge's item is counted there and not here. A cost is None where that of a reply is
         unknown; requests without a reply that may be on the bill are `unknown_cost_attempts`.
         """
-        return self.tally.totals.usage.by_task()
+        return self.tally.usage.by_task()
 
     @property
     def tally(self) -> Tally:
         """What is counted over all results, in one pass, or by the run itself."""
         if (known := self._tally or self._counted) is not None:
             return known
-        tally = Tally(planned=self.planned)
+        tally = Tally(self.planned or UNPLANNED)
         for result in self.results:
             tally.add(result)
         object.__setattr__(self, "_counted", tally)  # a set keeps its results; others are counted again

@@ -1,35 +1,45 @@
-"""Results in files, read one after the other: they need not fit into memory."""
+"""Results as JSON, one line each: how they are written, and read one after the other: they need not fit into memory."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, overload
 
-from attrs import field, frozen
+from attrs import define, field, fields, frozen, has
+from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import BenchmarkError, ConfigError, RunDirectoryError
+from karenina_core.log import get_logger
 from karenina_core.plugin.application import Karenina, current
-from karenina_core.values.convert import structure
+from karenina_core.values.convert import structure, unstructure
 from karenina_core.values.result import VerificationResult
 
 from ..files.run_files import MANIFEST, RESULTS
 from .exports import suffix_format
 
 MOST_KEPT = 256
-"""So few results are read once; of more, each is read whenever it is asked for."""
+"""So few results are read once; of more, each is read whenever it is asked for. Chosen."""
 LINES = ".jsonl"
 MOST_PARTS = 16
+"""Passes over the hashes of all lines, each of which holds its share of them in memory. Chosen."""
 TEXT = rb'"(?:[^"\\]|\\.)*"'
 BEGINNING = re.compile(
     rb'\{"metadata":\{"question_id":' + TEXT + rb',"template_id":' + TEXT + rb',"result_id":"([0-9a-f]+)"'
 )
 """How a line begins that karenina wrote: its id is known without reading the rest."""
+MOST_LEVELS = 150
+"""Of mappings and lists in one another, the result itself included. Chosen: far more than tools return, and far fewer
+than Python can follow, which ends at 1,000 calls in one another."""
+MOST_BITS = 14_000
+"""Of a whole number: Python refuses to read one of more than 4300 digits."""
+log = get_logger("karenina.run")
 
 
 @frozen(kw_only=True)
@@ -171,34 +181,25 @@ def _of_journal(journal: Path) -> Iterator[VerificationResult]:
         raise BenchmarkError(str(error)) from error
 
 
+@define(eq=False, repr=False)
 class StoredSequence(Sequence[VerificationResult]):
     """The lines of a `results.jsonl`, or some of them.
 
     Whatever is asked for raises BenchmarkError where the file cannot be read, or is another one than it was at first.
     """
 
-    def __init__(
-        self,
-        file: Path,
-        index: LineIndex | None = None,
-        places: Sequence[int] | None = None,
-        state: tuple[int, ...] | None = None,
-    ) -> None:
-        """`places`: those of the lines in the `index`; None: all. `state` is that of the file when it was opened."""
-        self._file = file
-        self._index = index
-        self._places = places
-        self._state = state
-        self._read: tuple[VerificationResult, ...] | None = None
+    _file: Path
+    _index: LineIndex | None = None
+    _places: Sequence[int] | None = None
+    """Those of the lines in the index; None: all."""
+    _state: tuple[int, ...] | None = None
+    """That of the file when it was opened."""
+    _read: tuple[VerificationResult, ...] | None = field(default=None, init=False)
 
     def some(self, places: Sequence[int]) -> StoredSequence:
         """Of these results those at these places, from 0."""
         known, mine = self._known()
         return StoredSequence(self._file, known, array("q", (mine[place] for place in places)), self._state)
-
-    def where(self, wanted: Callable[[VerificationResult], Any]) -> StoredSequence:
-        """Those for which `wanted` is true; they are read once for that."""
-        return self.some(array("q", (place for place, result in enumerate(self) if wanted(result))))
 
     def __len__(self) -> int:
         return len(self._known()[1])
@@ -259,3 +260,88 @@ class StoredSequence(Sequence[VerificationResult]):
             raise BenchmarkError(f"{self._file} was changed since; load the results again")
         self._state = state
         return lines
+
+
+def portable_record(result: VerificationResult, secrets: Collection[str] = ()) -> str:
+    """The same as `record`, with lone surrogates as escapes: any place for text takes it, and nothing is lost."""
+    line = record(result, secrets)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(json.loads(line), separators=(",", ":"))
+    return line
+
+
+def record(result: VerificationResult, secrets: Collection[str] = ()) -> str:
+    """The result as one line of JSON, without the secrets. Its warnings name what cannot be written."""
+    lost: list[str] = []
+    try:
+        line = _dumped(data := _unstructured(result, lost))
+    except Exception:  # extensions and arguments of tools may be anything; the rest of the result is kept
+        line = _dumped(data := plain(_unstructured(result, lost), lost))
+    if lost:
+        log.warning("a result has values that cannot be written", result=result.metadata.result_id, values=lost)
+        data["metadata"]["warnings"] = [*data["metadata"]["warnings"], *lost]
+        line = _dumped(data)
+    return str(redactor(secrets)(line))
+
+
+def _unstructured(value: Any, lost: list[str]) -> Any:
+    """Plain data; where a part cannot be made into that, each of its own parts by itself."""
+    try:
+        return unstructure(value)
+    except Exception:  # as above
+        if not has(type(value)):
+            return plain(value, lost)
+        own = (a.name for a in fields(type(value)) if not a.name.startswith("_") and a.metadata.get("saved", True))
+        saved = {name: getattr(value, name) for name in own}
+        if isinstance(value, VerificationResult):
+            saved |= saved.pop("parts")
+        return {name: _unstructured(item, lost) for name, item in saved.items()}
+
+
+def _dumped(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str)
+
+
+def plain(value: Any, lost: list[str], levels: int = MOST_LEVELS) -> Any:
+    """The same data as JSON can hold it: names as texts, sets as lists, numbers without a value as null. What is nested
+    too deeply, too large a number, or nothing that can be shown, becomes a text that names the reason, which
+    is added to `lost`."""
+    if isinstance(value, float) and not math.isfinite(value):
+        _gone(f"not written: {value}, which is no number in JSON", lost)
+        return None
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        return _gone("not written: a whole number of more than 4,200 digits", lost)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if not isinstance(value, Mapping | set | frozenset | list | tuple):
+        return _shown(value, lost)
+    if levels == 0:
+        return _gone(f"not written: it is nested more than {MOST_LEVELS} levels deep", lost)
+    if isinstance(value, Mapping):
+        return {_shown(key, lost): plain(item, lost, levels - 1) for key, item in value.items()}
+    items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+    return [plain(item, lost, levels - 1) for item in items]
+
+
+def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """The same data as dictionaries and lists, with `redact` applied to all texts that are no keys."""
+    if isinstance(value, Mapping):
+        return {str(key): redacted(item, redact) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted(item, redact) for item in value]
+    return redact(value) if isinstance(value, str) else value
+
+
+def _shown(value: Any, lost: list[str]) -> str:
+    try:
+        return str(value)
+    except Exception as error:  # as above
+        return _gone(f"not written: a {type(value).__name__} that cannot be shown ({type(error).__name__})", lost)
+
+
+def _gone(why: str, lost: list[str]) -> str:
+    if why not in lost:
+        lost.append(why)
+    return f"[{why}]"

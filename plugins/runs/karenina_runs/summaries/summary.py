@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 from attrs import asdict, define, field
@@ -20,11 +21,94 @@ from karenina_core.values.result import VerificationResult
 from ..plan.items import LeftOut
 from .exact import ExactSum
 from .rates import Planned, RateTally
-from .totals import TotalsTally
 from .trait_summary import TraitTally
-from .usage import TOKENS, tokens
 
+TOTAL = "total"
+TOKENS = {"input": "input_tokens", "output": "output_tokens", "total": "total_tokens"}
+COUNTED = ("calls", "attempts", "repairs", *TOKENS.values(), "unknown_cost_attempts")
 RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
+UNPLANNED = Planned((), ())
+"""Where it is not known which items are to come."""
+OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
+
+
+def tokens(result: VerificationResult) -> dict[str, int]:
+    """`{"input", "output", "total"}` of the calls for a result; 0 where they are unknown."""
+    rows = _rows(result).values()
+    return {name: sum(row[key] for row in rows if is_number(row.get(key))) for name, key in TOKENS.items()}
+
+
+def _rows(result: VerificationResult) -> dict[str, Mapping[str, Any]]:
+    """The usage of a result by task, without what was used for another result that shares its answer."""
+    rows = result.generation.usage_metadata.items()
+    return {task: row for task, row in rows if task != TOTAL and isinstance(row, Mapping) and not row.get("cached")}
+
+
+def usage_by_task(results: Iterable[VerificationResult]) -> dict[str, dict[str, Any]]:
+    """See `VerificationResultSet.usage_by_task`. The order of the results changes nothing."""
+    tally = UsageTally()
+    for result in results:
+        tally.add(result)
+    return tally.by_task()
+
+
+@define(eq=False)
+class TaskUsage:
+    """What the calls of one task came to, or of all."""
+
+    items: int = 0
+    counts: dict[str, int] = field(factory=lambda: dict.fromkeys(COUNTED, 0))
+    seconds: ExactSum = field(factory=ExactSum)
+    cost: ExactSum = field(factory=ExactSum)
+    cost_unknown: bool = False
+    replies: int = 0
+    unavailable: bool = False
+    models: set[str] = field(factory=set)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """What is no number is not counted: rows may come from other tools' files."""
+        get, counts = row.get, self.counts
+        self.items += 1
+        for name in COUNTED:
+            count: Any = get(name)
+            counts[name] += count if is_number(count) else 0
+        seconds: Any = get("seconds")
+        self.seconds.add(seconds if is_number(seconds) else 0)
+        cost: Any = get("cost_usd")
+        if is_number(cost):
+            self.cost.add(cost)
+        else:
+            self.cost_unknown = self.cost_unknown or is_cost_unknown(row)
+        self.replies += replies_of(row)
+        self.unavailable = self.unavailable or bool(get("usage_unavailable"))
+        if (model := get("model")) is not None:
+            self.models.add(str(model))
+
+
+@define(eq=False)
+class UsageTally:
+    """What the calls of many results came to, task by task."""
+
+    tasks: dict[str, TaskUsage] = field(factory=dict)
+
+    def add(self, result: VerificationResult) -> None:
+        for task, row in _rows(result).items():
+            self.tasks.setdefault(task, TaskUsage()).add(row)
+
+    def by_task(self) -> dict[str, dict[str, Any]]:
+        """See `VerificationResultSet.usage_by_task`."""
+        return {
+            name: {
+                "items": task.items,
+                **task.counts,
+                "replies": task.replies,
+                "seconds": task.seconds.total,
+                "cost_usd": task.cost.total if task.cost.count and not task.cost_unknown else None,
+                "usage_unavailable": task.unavailable,
+                "models": sorted(task.models),
+            }
+            for name, task in self.tasks.items()
+        }
 
 
 def summarize(results: Iterable[VerificationResult]) -> dict[str, Any]:
@@ -90,8 +174,8 @@ class _Pair:
 class Tally:
     """Everything that is counted over results, while they come: none of them is kept."""
 
-    planned: Planned | None = None
-    """None where it is not known. No item of it is to be added twice."""
+    planned: Planned = UNPLANNED
+    """No item of it is to be added twice."""
     outcomes: Counter[str] = field(factory=Counter)
     pairs: dict[tuple[str, str], _Pair] = field(init=False)
     """By the names of the answering model and the judge: first those that are planned, also without any result."""
@@ -99,38 +183,41 @@ class Tally:
     """Outcomes and rates by the number of the replicate, those that are planned too."""
     models: Mapping[str, dict[str, str]] = field(factory=lambda: {"answering": {}, "parsing": {}})
     """Answering and parsing models: the models' own names by those of the metadata."""
-    totals: TotalsTally = field(factory=TotalsTally)
+    parts: Counter[str] = field(factory=Counter)
+    """Results that have each of the parts."""
+    usage: UsageTally = field(factory=UsageTally)
+    seconds: ExactSum = field(factory=ExactSum)
+    traits: dict[str, set[str]] = field(factory=dict)
+    agents: Counter[str] = field(factory=Counter)
+    """What the answering agents did. An answer that several judges share is counted once for each of them."""
+    tool_calls: Counter[str] = field(factory=Counter)
+    lengths: Counter[int] = field(factory=Counter)
+    """Of traces, in messages."""
     complete: int = 0
     """Questions that have all their planned items."""
     _begun: dict[str, int] = field(factory=dict)
     """Items of each of the other questions."""
-    calls: int = 0
+    calls: TaskUsage = field(factory=TaskUsage)
+    """Those of all tasks; of results that share an answer, each has its calls."""
     failed_attempts: int = 0
-    unknown_cost_attempts: int = 0
-    cost: ExactSum = field(factory=ExactSum)
-    cost_unknown: bool = False
-    usage_unavailable: bool = False
     removed: Counter[str] = field(factory=Counter)
     """Results that something was removed from, by the variable or the setting that it was the value of."""
 
     def __attrs_post_init__(self) -> None:
-        planned = self.planned
-        self.pairs = {pair: self._pair() for pair in planned.pairs} if planned else {}
-        self.replicates = {number: self._replicate() for number in planned.replicates} if planned else {}
+        self.pairs = {pair: self._pair() for pair in self.planned.pairs}
+        self.replicates = {number: self._replicate() for number in self.planned.replicates}
 
     def _pair(self) -> _Pair:
-        planned = self.planned
-        return _Pair(RateTally(len(planned.replicates), planned.questions) if planned else RateTally())
+        return _Pair(RateTally(len(self.planned.replicates), self.planned.questions))
 
     def _replicate(self) -> tuple[Counter[str], RateTally]:
-        planned = self.planned
-        return Counter(), RateTally(len(planned.pairs), planned.questions) if planned else RateTally()
+        return Counter(), RateTally(len(self.planned.pairs), self.planned.questions)
 
     def add(self, result: VerificationResult, position: int | None = None) -> None:
         """`position` is the result's place among all; by default they come in their order."""
         about = result.metadata
         self._begun[about.question_id] = there = self._begun.get(about.question_id, 0) + 1
-        if self.planned is not None and there == len(self.planned.replicates) * len(self.planned.pairs):
+        if there == len(self.planned.replicates) * len(self.planned.pairs):
             del self._begun[about.question_id]
             self.complete += 1
         self.outcomes[about.outcome] += 1
@@ -145,20 +232,27 @@ class Tally:
             found = self.pairs[pair] = self._pair()
         traits = read_traits(result.rubric) if result.rubric is not None else []
         found.add(result, traits, position)
-        self.totals.add(result, traits)
+        self._add_parts(result, traits)
         self.removed.update(sources_noted(about.warnings))
         if total := result.generation.usage_metadata.get("total"):
-            replies = replies_of(total)
-            attempts, unknown = total.get("attempts", replies), total.get("unknown_cost_attempts", 0)
-            self.calls += replies
-            self.failed_attempts += attempts - replies if is_number(attempts) else 0
-            self.unknown_cost_attempts += unknown if is_number(unknown) else 0
-            self.usage_unavailable = self.usage_unavailable or bool(total.get("usage_unavailable"))
-            cost: Any = total.get("cost_usd")
-            if is_number(cost):
-                self.cost.add(cost)
-            else:
-                self.cost_unknown = self.cost_unknown or is_cost_unknown(total)
+            self.calls.add(total)
+            attempts = total.get("attempts", replies_of(total))
+            self.failed_attempts += attempts - replies_of(total) if is_number(attempts) else 0
+
+    def _add_parts(self, result: VerificationResult, traits: Iterable[TraitOutcome]) -> None:
+        self.parts["template"] += result.template is not None
+        self.parts["rubric"] += result.rubric is not None
+        self.parts["judgment"] += (result.deep_judgment or result.deep_judgment_rubric) is not None
+        self.usage.add(result)
+        self.seconds.add(result.metadata.execution_time)
+        for trait in traits:
+            self.traits.setdefault(trait.type or "null", set()).add(trait.name)
+        if agent := result.generation.agent_metrics:
+            self.agents.update({name: agent[name] for name in OF_AGENTS if is_number(agent.get(name))}, items=1)
+            calls = agent.get("tool_call_counts")
+            for name, count in calls.items() if isinstance(calls, Mapping) else ():
+                self.tool_calls[str(name)] += count if is_number(count) else 0
+        self.lengths[len(result.generation.trace_messages)] += 1
 
     @property
     def failed_scores(self) -> list[str]:
@@ -202,9 +296,11 @@ class Tally:
         `failures`, the failed ones by what was wrong (see `failure_kind`); `errors` by kind; `caveats`, the number of
         items of each, which is also there for all models together; and `items_without_scores`, items of which a rubric
         was due and no trait has a score.
-        `TotalsTally.to_dict` has its own part; `num_questions` and its like count the different ones that have results.
-        `replicate_stats` has the rates and `absent` items of each replicate. Pairs of models and replicates that are
-        planned are there without any result too.
+        `num_results` and `num_completed` count results, `num_with_...` those with the part, `num_questions` and its
+        like the different ones that have results. `usage` is as in `usage_by_task`. `rubric_traits`: names of traits by
+        type (`null`: not known). `tool_usage_stats` is None where no answer was made with tools. `replicate_stats` has
+        the rates and `absent` items of each replicate. Pairs of models and replicates that are planned are there
+        without any result too.
         """
         replicates = [
             {"replicate": number, "items": found.items, "absent": found.absent}
@@ -219,18 +315,39 @@ class Tally:
             "models": [found.row(names, times=times) for names, found in self.pairs.items()],
             "left_out": [asdict(left) for left in left_out],
             "notes": [*notes, *self.failed_scores, *self.removals],
-            "calls": self.calls,
+            "calls": self.calls.replies,
             "failed_attempts": self.failed_attempts,
-            "unknown_cost_attempts": self.unknown_cost_attempts,
-            "cost_usd": None if self.cost_unknown else self.cost.total,
-            "usage_unavailable": self.usage_unavailable,
+            "unknown_cost_attempts": self.calls.counts["unknown_cost_attempts"],
+            "cost_usd": None if self.calls.cost_unknown else self.calls.cost.total,
+            "usage_unavailable": self.calls.unavailable,
             **spent(ledger),
             "replicate_stats": replicates,
-            **self.totals.to_dict(times=times),
+            **self._parts_of_all(times=times),
             "num_questions": self.complete + len(self._begun),
             "num_models": len(self.models["answering"]),
             "num_parsing_models": len(self.models["parsing"]),
             "num_replicates": sum(found.items > 0 for _, found in self.replicates.values()),
+        }
+
+    def _parts_of_all(self, *, times: bool) -> dict[str, Any]:
+        usage, tasks, lengths = self.usage.by_task(), self.usage.tasks.values(), list(self.lengths.elements())
+        if not times:
+            usage = {task: {k: v for k, v in row.items() if k != "seconds"} for task, row in usage.items()}
+        agents = {name: self.agents[name] for name in ("items", *OF_AGENTS)}
+        return {
+            "num_results": self.outcomes.total(),
+            "num_completed": sum(found.completed for found in self.pairs.values()),
+            **{f"num_with_{part}": self.parts[part] for part in ("template", "rubric", "judgment")},
+            **({"total_execution_time": self.seconds.total} if times else {}),
+            "tokens": {name: sum(task.counts[key] for task in tasks) for name, key in TOKENS.items()},
+            "usage": usage,
+            "rubric_traits": {type_: sorted(names) for type_, names in self.traits.items()},
+            "tool_usage_stats": {**agents, "calls_by_tool": dict(self.tool_calls)} if agents["items"] else None,
+            "trace_length_stats": (
+                {"min": min(lengths), "mean": fmean(lengths), "median": median(lengths), "max": max(lengths)}
+                if lengths
+                else None
+            ),
         }
 
 

@@ -18,7 +18,7 @@ from .exact import ExactSum
 
 Line = dict[str, Any]
 MOST_TEXTS = 5
-"""Different texts that are counted one by one."""
+"""Different texts that are counted one by one. Chosen: a row of a table has room for them."""
 
 
 def trait_lines(results: Iterable[VerificationResult]) -> list[Line]:

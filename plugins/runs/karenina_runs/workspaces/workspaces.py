@@ -32,7 +32,6 @@ from karenina_core.values.config import VerificationConfig
 from karenina_core.values.result import VerificationResult
 
 from ..execute.surroundings import Place, Surroundings
-from ..folder.directory import secrets_of_run
 from ..plan.items import Item, Prepared
 from .workspace_capture import (
     WORKSPACES,
@@ -130,7 +129,7 @@ class Workspaces(Surroundings):
                 raise ConfigError([Problem("workspace_output_mode", NO_DIRECTORY)])
             checks = WorkspaceChecks(root, config, prepared.questions, prepared.rubrics, prepared.uses_tools)
             notes = checks.unkept_traces()
-        redact = redactor(secrets_of_run(prepared))
+        redact = redactor(prepared.secrets)
         return cls(root, config, prepared.run_name, run_dir, prepared.has_tools, redact, notes)
 
     @classmethod

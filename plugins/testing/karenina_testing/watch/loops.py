@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
 from attrs import frozen
-from karenina_runs.execute.loop_watchdog import frame_of
+from karenina_runs.execute.watchdogs import frame_of
 
 from ..checks import Raised
 from .source_lines import line_of_frame
