@@ -12,10 +12,9 @@ from attrs import define, field, frozen
 from karenina_core.errors import ConfigError, RunDirectoryError, one_line, plural
 
 from ..files.run_lock import marked
-from .index import prefix
 from .ledger import Ledger
 from .reader import JOURNAL, JournalReader, journal_of
-from .rows import PLACES, SCHEMA, TABLES, Table
+from .rows import PLACES, SCHEMA, TABLES, Table, prefix
 from .wal import log_damage, log_of
 
 MARKED = ("calls", "failures", "results")

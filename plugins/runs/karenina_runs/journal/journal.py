@@ -19,10 +19,8 @@ from karenina_core.errors import RETRYABLE, PortError, RunDirectoryError
 
 from ..files.run_files import check_place
 from ..files.run_lock import RunLock
-from .commits import Commits
 from .compression import DICTIONARY
 from .in_flight import Flights
-from .index import prefix
 from .ledger import Ledger
 from .opening import Found, make, reopened
 from .reader import JOURNAL, Batch, Done, JournalReader, run_number
@@ -43,10 +41,11 @@ from .rows import (
     failure_facts,
     line_of,
     parsed,
+    prefix,
     reply_of,
     sealed,
 )
-from .writer import WINDOW, Entry, no_longer
+from .writer import WINDOW, Commits, Entry, no_longer
 
 CROWD = 8192
 """Rows that may wait to be written while calls are still made; chosen. More calls wait until rows are written."""
@@ -261,7 +260,7 @@ class Journal:
         """Keep on which channels the call's schema is refused."""
         for name in self.refusals.rows(call):
             row = sealed(META, name, self._run, (self._clean(call.request.recipient),))
-            self._commits.submit(Entry("meta", row, _nothing))
+            self._commits.submit(Entry("meta", row))
 
     # Results
 
@@ -312,7 +311,7 @@ class Journal:
         labels = (batch.id, batch.model, batch.provider_id, batch.status, encode(batch.keys))
         id_, *facts = map(self._clean, labels)
         row = sealed(BATCHES, id_, self._run, (*facts, time.time()))
-        await self._commits.committed("batches", row, _nothing)
+        await self._commits.committed("batches", row)
 
     # The end
 
@@ -360,13 +359,9 @@ class Journal:
             return []
         name = f"{DICTIONARY}{kind}"
         return [
-            Entry("copies", sealed(COPIES, name, run, (dictionary, 1)), _nothing),
-            Entry("meta", sealed(META, name, run, (dictionary,)), _nothing),
+            Entry("copies", sealed(COPIES, name, run, (dictionary, 1))),
+            Entry("meta", sealed(META, name, run, (dictionary,))),
         ]
-
-
-def _nothing(failure: RunDirectoryError | None) -> None:
-    """For rows that no caller waits for."""
 
 
 def _facts(table: Table, row: Sequence[Any]) -> dict[str, Any]:

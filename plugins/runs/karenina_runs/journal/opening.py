@@ -19,10 +19,9 @@ from ..files.atomic_files import flush_folder
 from ..files.run_lock import marked
 from .check import scanned
 from .connection import damaged
-from .index import Places, as_json
 from .ledger import Ledger
 from .reader import JournalReader, run_number
-from .rows import APPLICATION, COPIES, META, PAGE, PLACES, SCHEMA, TABLES, VERSION, Table, sealed
+from .rows import APPLICATION, COPIES, META, PAGE, PLACES, SCHEMA, TABLES, VERSION, Places, Table, as_json, sealed
 from .wal import log_damage, log_of
 from .writer import connected
 

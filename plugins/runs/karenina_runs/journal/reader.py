@@ -18,9 +18,8 @@ from attrs import define, field, frozen
 
 from .compression import DICTIONARY, Bodies
 from .connection import Opened, check_kind, damaged, opened, reading, stamp
-from .index import Places, prefix
 from .ledger import Ledger
-from .rows import BATCHES, CALLS, COPIES, META, RESULTS, TABLES, Row, Table, row_of
+from .rows import BATCHES, CALLS, COPIES, META, RESULTS, TABLES, Places, Row, Table, prefix, row_of
 
 JOURNAL = "journal.sqlite"
 AT_A_TIME = 256

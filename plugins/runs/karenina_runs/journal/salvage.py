@@ -18,11 +18,10 @@ from ..files.atomic_files import flush_folder
 from ..files.run_lock import RunLock, marked
 from .check import MARKED, SAVED, saved
 from .compression import DICTIONARY, Bodies
-from .index import prefix
 from .opening import insert, make_tables
 from .pages import rows_on_pages
 from .reader import JOURNAL, run_number
-from .rows import COPIES, META, PLACES, TABLES, row_of, sealed
+from .rows import COPIES, META, PLACES, TABLES, prefix, row_of, sealed
 from .wal import log_of
 
 
