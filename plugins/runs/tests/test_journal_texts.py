@@ -17,9 +17,8 @@ from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
 from karenina_runs.journal.check import check
 from karenina_runs.journal.compression import DICTIONARY, Bodies
-from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.journal import Journal, KeptRefusals
 from karenina_runs.journal.reader import Batch, Done, JournalReader, run_number
-from karenina_runs.journal.refusals import KeptRefusals
 from karenina_runs.journal.rows import CALLS, FAILURES, RESULTS, Places, parsed, sealed, whole
 from karenina_runs.journal.salvage import salvage
 

@@ -175,16 +175,16 @@ class JournalReader:
 
     def call(self, key: str, nth: int) -> Row | None:
         """The latest reply to a call."""
-        return self._row(CALLS, {"key": key, "nth": nth})
+        return self.row(CALLS, {"key": key, "nth": nth})
 
     def done(self, task: str) -> Done | None:
         """How a task ended, if it did."""
-        row = self._row(RESULTS, {"task": task})
+        row = self.row(RESULTS, {"task": task})
         return None if row is None else Done.of(row)
 
     def result(self, task: str) -> StoredResult | None:
         """A task's result, if it has one."""
-        row = self._row(RESULTS, {"task": task})
+        row = self.row(RESULTS, {"task": task})
         return None if row is None else self._result(row)
 
     def results(self) -> Iterator[StoredResult]:
@@ -241,6 +241,13 @@ class JournalReader:
             self._version = version
         return self._places[table]
 
+    def row(self, table: Table, wanted: dict[str, Any], places: Places | None = None) -> Row | None:
+        """The latest sound row that says what is wanted. `places` are those of its table, where they are known."""
+        number, places = prefix(table.name, wanted), self.near(table.name) if places is None else places
+        with reading(self.path):
+            ids = places.find(number, self._connected())
+        return self.candidates(table, ids, wanted)
+
     def candidates(self, table: Table, ids: list[int], wanted: dict[str, Any]) -> Row | None:
         """The first of these rows that is sound and says what is wanted."""
         for id_ in ids:
@@ -249,14 +256,6 @@ class JournalReader:
                 if row is not None and all(row[name] == value for name, value in wanted.items()):
                     return row
         return None
-
-    def find(self, number: int, places: Places) -> list[int]:
-        with reading(self.path):
-            return places.find(number, self._connected())
-
-    def _row(self, table: Table, wanted: dict[str, Any]) -> Row | None:
-        places = self.near(table.name)
-        return self.candidates(table, self.find(prefix(table.name, wanted), places), wanted)
 
     def _result(self, row: Row) -> StoredResult | None:
         try:
