@@ -100,7 +100,7 @@ class Journal:
     """For everything that is only read."""
     refusals: KeptRefusals
     _owned: ExitStack = field(kw_only=True)
-    """Releases the lock at the end, where it is the journal's own."""
+    """Closed at the end: the connection, and the lock where it is the journal's own."""
     _commits: Commits = field(kw_only=True)
     _last: dict[str, int] = field(kw_only=True)
     _redact: Callable[[str], str] = field(kw_only=True)
@@ -134,52 +134,36 @@ class Journal:
         check_place(folder)
         lock = lock or owned.enter_context(RunLock(folder))
         try:
-            return cls._opened(path, run_id, secrets, sources, lock, owned)
+            connection, found = reopened(path, run_id) if path.exists() else make(path, run_id)
+            owned.callback(connection.close)
+            reader, redact = JournalReader.open(path), redactor(secrets)
+            last = {name: found.last.get(name, 0) for name in MARKED}
+            journal = cls(
+                found.ledger,
+                found.notes,
+                reader,
+                KeptRefusals.found_in(reader.meta, [source.meta for source in sources]),
+                owned=owned,
+                commits=Commits(
+                    path,
+                    run_number(reader.run_id),
+                    found.places,
+                    on_failure=lambda: journal._flights.land_all(),
+                    seal=lambda entry: journal._seal(entry),
+                ),
+                last=last,
+                redact=redact,
+                clean=cleaner(redact),
+                sources=tuple(sources),
+            )
+            journal._commits.start(connection, last, lock)
+            for name, (places, upto) in found.replaced.items():
+                journal._commits.index(name, places, upto, replaces_all=True)
         except BaseException as error:
             owned.close()
             if isinstance(error, sqlite3.Error | OSError) and not isinstance(error, RunDirectoryError):
                 raise no_longer(path, error) from error
             raise
-
-    @classmethod
-    def _opened(
-        cls,
-        path: Path,
-        run_id: str | None,
-        secrets: Iterable[str],
-        sources: Sequence[JournalReader],
-        lock: RunLock,
-        owned: ExitStack,
-    ) -> Journal:
-        connection, found = reopened(path, run_id) if path.exists() else make(path, run_id)
-        try:
-            reader = JournalReader.open(path)
-        except BaseException:
-            connection.close()
-            raise
-        redact = redactor(secrets)
-        last = {name: found.last.get(name, 0) for name in MARKED}
-        journal = cls(
-            found.ledger,
-            found.notes,
-            reader,
-            KeptRefusals.found_in(reader.meta, [source.meta for source in sources]),
-            owned=owned,
-            commits=Commits(
-                path,
-                run_number(reader.run_id),
-                found.places,
-                on_failure=lambda: journal._flights.land_all(),
-                seal=lambda entry: journal._seal(entry),
-            ),
-            last=last,
-            redact=redact,
-            clean=cleaner(redact),
-            sources=tuple(sources),
-        )
-        journal._commits.start(connection, last, lock)
-        for name, (places, upto) in found.replaced.items():
-            journal._commits.index(name, places, upto, replaces_all=True)
         return journal
 
     # Calls
