@@ -61,10 +61,9 @@ def prior_of(manifest: Table, fingerprint: Table) -> Prior:
 
 def changes(before: Table, now: Table) -> list[str]:
     """Everything that affects the results which are there and is not as it was, one line each; what is added aside."""
-    questions = before["questions"]
     found: dict[str, list[str]] = {}  # questions, by what has become of their traits
-    for question in (name for name in now["questions"] if name in questions):
-        rubric = questions[question].get("rubric")
+    for question in (name for name in now["questions"] if name in before["questions"]):
+        rubric = before["questions"][question].get("rubric")
         if rubric == now["questions"][question].get("rubric"):
             continue
         if rubric is not None and rubric not in before.get("rubrics", {}):
@@ -135,14 +134,12 @@ def _compared(side: Table, before: Table) -> dict[str, Any]:
         "questions": _known(side["questions"], before["questions"], "rubric"),
         "settings": _settings(side["settings"], untouched=untouched),
         "models": {role: _known(models[role], were[role], "recorded_answers") for role in models},
-        **{
-            part: {name: side[part][name] for name in side[part] if name in before[part]}
-            for part in ("plugins", "code")
-        },
+        "plugins": _known(side["plugins"], before["plugins"]),
+        "code": _known(side["code"], before["code"]),
     }
 
 
-def _known(table: Table, known: Table, without: str) -> dict[str, Any]:
+def _known(table: Table, known: Table, without: str = "") -> dict[str, Any]:
     """Its rows that were there already, without this field."""
     return {name: {f: v for f, v in row.items() if f != without} for name, row in table.items() if name in known}
 
