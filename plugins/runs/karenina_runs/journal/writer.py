@@ -317,11 +317,9 @@ class Commits:
 
     def _deliver(self, entries: list[Entry], failure: RunDirectoryError | None) -> None:
         """In the writer's thread."""
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits any more
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._settled, entries, failure)
-        except RuntimeError:  # the loop is closed: no task waits any more
-            pass
 
     def _settled(self, entries: list[Entry], failure: RunDirectoryError | None) -> None:
         self.waiting -= len(entries)
