@@ -105,8 +105,7 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
     if manifest.get("status") != "completed" or not journal_of(folder).is_file():
         status = standing(folder)
         line = resume_command(status, folder)
-        what = f"the run in {folder} is not finished ({status.state}); finish it first: {line}"
-        raise ConfigError(what)
+        raise ConfigError(f"the run in {folder} is not finished ({status.state}); finish it first: {line}")
     made = configured(manifest)
     prepared = _prepared(folder, manifest, made, wanted)
     before, now = fingerprints(folder, prepared)

@@ -38,8 +38,8 @@ from ..results.results import VerificationResultSet
 from ..resume import Resumption, Wanted, configured_by, resumption
 from .repairs import REPAIR, UNDONE, Mode, Row, begin_repair, change_manifest, continued, pending, undo_line
 
-MOST_NAMED = 5
-"""Results that a message names; chosen."""
+MOST_NAMED, MOST_VALUES = 5, 8
+"""Results, and values of a condition, that a message names; chosen."""
 LIVE = "let the model answer again (--mode live), or choose others"
 UNSCORED = "a trait without a score"
 
@@ -202,7 +202,7 @@ def _unknown(conditions: Mapping[str, frozenset[Any]], every: Sequence[_Found]) 
             if name == "unscored":
                 yield Problem(name, f"no result has {value}")
                 continue
-            known = ", ".join(map(str, there[:8])) or "none"
+            known = ", ".join(map(str, there[:MOST_VALUES])) or "none"
             what = f"no result has {value!r}{did_you_mean(str(value), map(str, there))}; there is: {known}"
             yield Problem(name, what)
 

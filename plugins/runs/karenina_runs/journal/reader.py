@@ -32,8 +32,6 @@ ENDING = "ending"
 """That of a batch of which nothing more is made: its provider was asked to end it, or does not have it."""
 OPEN = ("sending", "sent", ENDING)
 """Those of batches whose replies are still to come, as far as they are made."""
-
-
 FINAL = " of its own"
 """The end of a detail that is final."""
 

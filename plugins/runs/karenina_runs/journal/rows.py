@@ -30,7 +30,9 @@ APPLICATION = 0x4B52_4E4A
 VERSION = 1
 """SQLite's `user_version`: of this schema."""
 PAGE = 4096
+"""Bytes of a page: SQLite's own default."""
 LARGEST = 1 << 63
+"""SQLite's integers have a sign and 64 bits."""
 AT_MOST = 8192
 """Places that are kept in memory before they are written; chosen."""
 Value = str | int | float | bytes | None

@@ -23,7 +23,7 @@ from karenina_core.errors import RunDirectoryError
 from ..files.atomic_files import flush_folder
 from ..files.run_lock import RunLock, marked
 from .check import MARKED, SAVED, insert, make_tables, saved
-from .compression import DICTIONARY, Bodies
+from .compression import DICTIONARY, LARGEST, Bodies
 from .reader import JOURNAL, run_number
 from .rows import COPIES, META, PAGE, PLACES, TABLES, Row, Table, prefix, row_of, sealed
 from .wal import frames, log_of
@@ -35,7 +35,6 @@ LOCAL = PAGE - 35
 """Bytes of a record up to which all of it lies in the cell."""
 LEAST = (PAGE - 12) * 32 // 255 - 23
 """Bytes of a longer record that lie in the cell at least."""
-LARGEST = 1 << 30
 WHOLE = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
 """Bytes of a value, by its type in a record, where it is neither a text nor bytes."""
 BY_COLUMNS = {len(table.columns): table for table in TABLES.values()}

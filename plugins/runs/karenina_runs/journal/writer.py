@@ -34,7 +34,7 @@ WINDOW = 0.003
 AT_ONCE = 512
 """Entries that are committed without waiting for more; chosen."""
 ROWS_A_STATEMENT = 64
-"""A statement lets other threads run, and may wait long for its next turn: rows are not written one by one."""
+"""Chosen. A statement lets other threads run, and may wait long for its next turn: rows are not written one by one."""
 WAL_PAGES = 4000
 """Pages after which the write-ahead log is copied into the database: 16 MB; SQLite's own 1000 are copied too often."""
 SHORT = 0.0005
