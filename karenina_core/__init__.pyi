@@ -32,7 +32,7 @@ from karenina_runs.amend.extension import extend_run as extend_run
 from karenina_runs.amend.repair import RepairSelection as RepairSelection
 from karenina_runs.amend.repair import arepair_run as arepair_run
 from karenina_runs.amend.repair import repair_run as repair_run
-from karenina_runs.amend.undo import undo_repair as undo_repair
+from karenina_runs.amend.repair import undo_repair as undo_repair
 from karenina_runs.answers.answers import ReplayEntry as ReplayEntry
 from karenina_runs.answers.answers import ReplayKey as ReplayKey
 from karenina_runs.answers.answers import ReplayStore as ReplayStore

@@ -21,7 +21,7 @@ from typing import Any
 
 from attrs import define, evolve
 from karenina_runs.execute.runner import Destination, execute
-from karenina_runs.journal import commits as journal_commits
+from karenina_runs.journal import writer as journal_writer
 from karenina_runs.journal.reader import JournalReader
 from karenina_runs.journal.rows import CALLS, META, RESULTS, sealed
 from karenina_runs.journal.writer import Entry, Writer, connected
@@ -52,7 +52,7 @@ def kept(few: int, many: int) -> dict[str, int]:
     finished, beyond those that there were before."""
     workload = Workload()
     benchmark = moons(10)
-    settings = vars(journal_commits)
+    settings = vars(journal_writer)
     usual, settings["AT_MOST"] = settings["AT_MOST"], PLACES
     tracemalloc.start()
     workload.verify(benchmark, evolve(workload.config, replicate_count=FILLING), FILLING * 10)
@@ -187,7 +187,7 @@ def stored(items: int, places: int) -> dict[str, float]:
     workload = Workload()
     config = evolve(workload.config, concurrency=places)
     Together.places, Together.commits = places, 0
-    usual, vars(journal_commits)["Writer"] = Writer, Together
+    usual, vars(journal_writer)["Writer"] = Writer, Together
     try:
         with tempfile.TemporaryDirectory() as folder:
             before, directory = written(), Path(folder) / "run"
@@ -196,7 +196,7 @@ def stored(items: int, places: int) -> dict[str, float]:
             with JournalReader.open(directory) as journal:
                 lengths = [len(journal.bodies.unpacked(row.body)) for t in (CALLS, RESULTS) for row in journal.rows(t)]
     finally:
-        vars(journal_commits)["Writer"] = usual
+        vars(journal_writer)["Writer"] = usual
     workload.app.loop.close()
     return {
         "commits": round(Together.commits * places / len(lengths), 2),

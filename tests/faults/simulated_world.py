@@ -22,8 +22,7 @@ from karenina_calls.ports.text import sanitize
 from karenina_runs.execute import runner
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.runner import Destination, execute
-from karenina_runs.journal.commits import Commits
-from karenina_runs.journal.writer import Writer
+from karenina_runs.journal.writer import Commits, Writer
 from karenina_runs.plan.prepare import prepare
 from karenina_testing.virtual_time import VirtualTimeLoop
 

@@ -80,7 +80,7 @@ def test_killed_at_random_moments_it_loses_nothing_that_was_acknowledged(tmp_pat
 def test_killed_at_every_statement_it_loses_nothing_that_was_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karenina_runs.journal.commits.AT_MOST", 4)  # so that the index is written, too
+    monkeypatch.setattr("karenina_runs.journal.writer.AT_MOST", 4)  # so that the index is written, too
     monkeypatch.setattr("karenina_runs.journal.writer.WAL_PAGES", 8)
     point, code = 0, -9
     while code == -9:

@@ -73,7 +73,7 @@ class Failing:
 def test_when_the_power_fails_nothing_that_was_acknowledged_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool
 ) -> None:
-    monkeypatch.setattr("karenina_runs.journal.commits.AT_MOST", 8)  # so that places are written, too
+    monkeypatch.setattr("karenina_runs.journal.writer.AT_MOST", 8)  # so that places are written, too
     monkeypatch.setattr("karenina_runs.journal.writer.WAL_PAGES", 20)  # and the log is copied into the database
     seed, rounds = random.randrange(1 << 30), 30 if long else 1
     print("seed", seed)

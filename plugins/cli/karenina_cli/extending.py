@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from karenina_runs.amend.extension import Extending, Wanted, extending
-from karenina_runs.amend.extension_models import rebuilt_with
+from karenina_runs.amend.extension import Extending, Wanted, extending, rebuilt_with
 from karenina_runs.benchmark import Benchmark
 from karenina_runs.config.config_file import Flags
 from karenina_runs.folder.directory import default_directory, read_manifest

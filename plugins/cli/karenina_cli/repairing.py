@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from karenina_runs.amend.repair import RepairPlan, RepairSelection, begun_repair, planned_repair
+from karenina_runs.amend.repair import RepairPlan, RepairSelection, begun_repair, planned_repair, undo_repair
 from karenina_runs.amend.repairs import REPAIR, Repair
-from karenina_runs.amend.undo import undo_repair
 from karenina_runs.folder.directory import read_manifest
 from karenina_runs.resume import Resumption, Wanted
 

@@ -21,6 +21,6 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "repair_run": "karenina_runs.amend.repair",
         "resume_run": "karenina_runs.resume",
         "run_single_model_verification": "karenina_runs.execute.single",
-        "undo_repair": "karenina_runs.amend.undo",
+        "undo_repair": "karenina_runs.amend.repair",
     },
 }

@@ -80,7 +80,7 @@ def test_nobody_sleeps_longer_than_a_batch_is_waited_for() -> None:
         model = ModelConfig(model_name="m", batch=True)
         batch.start(Busy(), model)  # type: ignore[arg-type] # it does nothing else
         async with asyncio.timeout(60.0):
-            while not way.is_closed(model):
+            while not way.gateway.is_closed(model):
                 await asyncio.sleep(0.01)
         return slept, way
 

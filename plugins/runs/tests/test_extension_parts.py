@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 from karenina_calls.usage_totals import usage_sum
-from karenina_runs.amend.extension_merge import merged
-from karenina_runs.amend.extension_models import rebuilt_with
-from karenina_runs.amend.extension_rows import scoring_of
+from karenina_runs.amend.extension import rebuilt_with
+from karenina_runs.amend.extension_rows import merged, scoring_of
 from karenina_runs.config.config_file import Flags, load_config
 from karenina_runs.config.config_models import ModelFlags
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart

@@ -542,7 +542,7 @@ def test_a_result_that_is_written_is_no_longer_held(tmp_path: Path) -> None:
 
 
 def test_places_of_rows_are_found_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karenina_runs.journal.commits.AT_MOST", 10)
+    monkeypatch.setattr("karenina_runs.journal.writer.AT_MOST", 10)
 
     async def work() -> None:
         journal = Journal.open(tmp_path)
@@ -573,7 +573,7 @@ def test_places_of_rows_are_found_wherever_they_are(tmp_path: Path, monkeypatch:
 def test_where_places_are_missing_all_are_written_again_and_wrong_ones_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karenina_runs.journal.commits.AT_MOST", 10)
+    monkeypatch.setattr("karenina_runs.journal.writer.AT_MOST", 10)
 
     def places(*changes: str) -> list[Any]:
         with closing(sqlite3.connect(tmp_path / "journal.sqlite", isolation_level=None)) as connection:

@@ -352,7 +352,7 @@ def test_a_journal_whose_log_cannot_be_emptied_is_not_opened_and_stays_open_nowh
         raise sqlite3.OperationalError("disk I/O error")
 
     refusing: list[sqlite3.Connection] = []
-    monkeypatch.setattr("karenina_runs.journal.opening._empty_log", refused)
+    monkeypatch.setattr("karenina_runs.journal.check._empty_log", refused)
     with pytest.raises(RunDirectoryError, match="disk I/O error"):
         Journal.open(path.parent)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
@@ -361,7 +361,7 @@ def test_a_journal_whose_log_cannot_be_emptied_is_not_opened_and_stays_open_nowh
 
 def test_a_journal_that_cannot_be_read_at_last_stays_open_nowhere(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writing: list[sqlite3.Connection] = []
-    monkeypatch.setattr("karenina_runs.journal.opening._empty_log", writing.append)
+    monkeypatch.setattr("karenina_runs.journal.check._empty_log", writing.append)
     reading, read = JournalReader.open, []
 
     def once(place: Path) -> JournalReader:

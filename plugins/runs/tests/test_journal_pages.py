@@ -21,10 +21,9 @@ from karenina_runs.files.run_lock import marked
 from karenina_runs.journal.check import check
 from karenina_runs.journal.compression import DICTIONARY
 from karenina_runs.journal.journal import Journal
-from karenina_runs.journal.pages import rows_on_pages
 from karenina_runs.journal.reader import Done, JournalReader, run_number
 from karenina_runs.journal.rows import APPLICATION, CALLS, META, PAGE, RESULTS, VERSION, Table, sealed
-from karenina_runs.journal.salvage import Salvage, put_in_place, salvage
+from karenina_runs.journal.salvage import Salvage, put_in_place, rows_on_pages, salvage
 
 from karenina_core.errors import RunDirectoryError
 

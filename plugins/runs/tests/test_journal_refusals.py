@@ -15,12 +15,11 @@ from karenina_calls.ports.item_calls import ItemCalls, current_item
 from karenina_calls.ports.metered import Metered
 from karenina_calls.ports.structured import StructuredParser
 from karenina_runs.journal.check import check
-from karenina_runs.journal.commits import Commits
 from karenina_runs.journal.journal import Journal
 from karenina_runs.journal.reader import JournalReader
 from karenina_runs.journal.rows import CALLS, META
 from karenina_runs.journal.salvage import salvage
-from karenina_runs.journal.writer import Entry, Indexed
+from karenina_runs.journal.writer import Commits, Entry
 
 from karenina_core import ModelConfig
 from karenina_core.errors import PortError
@@ -131,7 +130,7 @@ def test_no_reply_is_in_the_journal_without_what_was_refused_before_it(
     tables: list[str] = []
     submit = Commits.submit
 
-    def noted(self: Commits, entry: Entry | Indexed) -> None:
+    def noted(self: Commits, entry: Entry) -> None:
         tables.append(entry.table)
         submit(self, entry)
 

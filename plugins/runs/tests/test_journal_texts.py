@@ -17,11 +17,9 @@ from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
 from karenina_runs.journal.check import check
 from karenina_runs.journal.compression import DICTIONARY, Bodies
-from karenina_runs.journal.index import Places
-from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.journal import Journal, KeptRefusals
 from karenina_runs.journal.reader import Batch, Done, JournalReader, run_number
-from karenina_runs.journal.refusals import KeptRefusals
-from karenina_runs.journal.rows import CALLS, FAILURES, RESULTS, parsed, sealed, whole
+from karenina_runs.journal.rows import CALLS, FAILURES, RESULTS, Places, parsed, sealed, whole
 from karenina_runs.journal.salvage import salvage
 
 from karenina_core.errors import PortError, RunDirectoryError

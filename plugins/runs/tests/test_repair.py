@@ -15,8 +15,8 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from karenina_runs.amend import repair as repairing
 from karenina_runs.amend import repairs
-from karenina_runs.amend import undo as undoing
 from karenina_runs.amend.repair import begun_repair, planned_repair
 from karenina_runs.answers.answers import ReplayStore
 from karenina_runs.execute.runner import Destination
@@ -709,7 +709,7 @@ def test_taking_back_that_was_interrupted_is_ended_by_the_same_again(
     before = lines(run)
     repaired(world(questions=2, judge=ScriptedLLM(lambda call: {"target": "BAX"})), run)
     with monkeypatch.context() as patched:
-        patched.setattr(undoing.shutil, "copyfileobj", _full)
+        patched.setattr(repairing.shutil, "copyfileobj", _full)
         with pytest.raises(RunDirectoryError, match=r"karenina repair .* --undo"):
             undo_repair(run)
     for work in (resumed, repaired):

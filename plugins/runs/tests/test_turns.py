@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from karenina_runs.journal.commits import SHORT, short_turns
 from karenina_runs.journal.journal import Journal
+from karenina_runs.journal.writer import SHORT, short_turns
 
 
 def test_turns_are_short_until_the_last_of_several_ends() -> None:

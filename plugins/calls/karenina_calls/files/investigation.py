@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from karenina_core.errors import WorkspaceError, one_line
 from karenina_core.log import get_logger
@@ -15,6 +16,7 @@ from karenina_core.values.config import VerificationConfig
 from .folders import Limits, copy_tree, is_shared, remove_tree
 from .sandboxed_names import HIDDEN
 
+T = TypeVar("T")
 log = get_logger("karenina.pipeline")
 
 
@@ -49,13 +51,17 @@ def is_own(path: str) -> bool:
     return first == HIDDEN and bool(more) and not {"", ".", ".."} & {*more}
 
 
-async def in_thread(work: Callable[[], None]) -> None:
-    """Do it in a thread and wait for its end, also when this is cancelled: it may write to a folder that then goes."""
+async def in_thread(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
+    """Do it in a thread and wait for its end, also when this is cancelled: it may write to a folder that then goes.
+    `stop` is called then."""
     working = asyncio.ensure_future(asyncio.to_thread(work))
     try:
-        await asyncio.shield(working)
+        return await asyncio.shield(working)
     except asyncio.CancelledError:
-        await asyncio.wait([working])
+        stop()
+        if not working.cancelled():
+            await asyncio.wait([working])
+            working.exception()  # read, or asyncio logs that it never was
         raise
 
 

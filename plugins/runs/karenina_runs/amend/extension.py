@@ -1,27 +1,32 @@
-"""Extending a finished run: more questions, models, judges, repetitions or traits, and nothing is paid for twice."""
+"""Extending a finished run: more questions, models, judges, repetitions or traits, and nothing is paid for twice.
+
+On the command line models are added by their names and by flags.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any, Literal
 
 from attrs import define, evolve, frozen
+from karenina_calls.records.manual import MANUAL
 from karenina_vocabulary.rubric_part import read_traits
 
 from karenina_core.errors import ConfigError, Problem, did_you_mean, plural
 from karenina_core.plugin.application import Karenina, current
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import VerificationConfig
-from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import Rubric
 
-from ..config.config_file import RunConfig
+from ..config.config_file import Flags, RunConfig, merged, read_layer, settings_layer
+from ..config.config_models import ModelFlags
+from ..config.saved_config import rebuilt
 from ..execute.continuation import PASSING, is_final, read_back
 from ..execute.control import RunControl
-from ..execute.runner import Destination, execute
+from ..execute.runner import Destination
 from ..folder.directory import answers_of_run, read_manifest
 from ..folder.fingerprint import Changed
 from ..folder.reuse import followed
@@ -30,7 +35,7 @@ from ..journal.reader import JournalReader, journal_of
 from ..plan.items import Prepared
 from ..plan.prepare import prepare
 from ..results.results import VerificationResultSet
-from ..resume import benchmark_of, configured_by, source_of
+from ..resume import Resumption, benchmark_of, configured_by, source_of
 from .extension_checks import Prior, added_traits, changes, check_folders, fingerprints, prior_of
 from .extension_rows import Extension, is_scorable, prior_items, scoring_of
 
@@ -81,31 +86,13 @@ class Found:
 
 
 @frozen(kw_only=True)
-class Extending:
+class Extending(Resumption):
     """A run that extends another one and has passed every check."""
 
-    prepared: Prepared
-    destination: Destination
     found: Found
     """What is taken over."""
     traits: Sequence[str]
     """Names of the traits that results which are taken over get."""
-    missing: Sequence[str] = ()
-    """What will be paid for once more, for the user to read before any model is called."""
-
-    @property
-    def directory(self) -> Path:
-        assert self.destination.run_dir is not None  # every extension has one
-        return self.destination.run_dir
-
-    async def carry_out(
-        self,
-        *,
-        on_result: Callable[[VerificationResult], None] | None = None,
-        control: RunControl | None = None,
-    ) -> VerificationResultSet:
-        """The results of the whole run. Raises what `execute` does."""
-        return await execute(self.prepared, self.destination, on_result=on_result, control=control)
 
 
 def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig], wanted: Wanted) -> Extending:
@@ -118,15 +105,14 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
     if manifest.get("status") != "completed" or not journal_of(folder).is_file():
         status = standing(folder)
         line = resume_command(status, folder)
-        what = f"the run in {folder} is not finished ({status.state}); finish it first: {line}"
-        raise ConfigError(what)
+        raise ConfigError(f"the run in {folder} is not finished ({status.state}); finish it first: {line}")
     made = configured(manifest)
     prepared = _prepared(folder, manifest, made, wanted)
     before, now = fingerprints(folder, prepared)
     prior = prior_of(manifest, before)
     lines = changes(before, now)
-    if (count := prepared.config.replicate_count) < prior.replicates:
-        lines.append(f"the setting replicate_count was {prior.replicates} and is {count}; it may only grow")
+    if (replicates := prepared.config.replicate_count) < prior.replicates:
+        lines.append(f"the setting replicate_count was {prior.replicates} and is {replicates}; it may only grow")
     if lines:
         raise Changed([Problem("", line) for line in lines])
     rubrics = added_traits(before, now, prepared)
@@ -151,6 +137,9 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
             reuse=reuse,
             continuation=Extension(folder=folder.absolute(), run_id=manifest["run_id"], prior=prior, scoring=scoring),
         ),
+        items=len(prepared),
+        done=found.done,
+        errors=found.errors,
         found=found,
         traits=scoring.traits,
         missing=missing,
@@ -286,3 +275,62 @@ async def aextend_run(
 def extend_run(finished: str | Path, *, app: Karenina | None = None, **options: Any) -> VerificationResultSet:
     """The same for synchronous callers; works inside notebooks. See `aextend_run`."""
     return current(app).run(aextend_run(finished, app=app, **options))
+
+
+def rebuilt_with(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str], flags: Flags) -> RunConfig:
+    """The configuration of a run with more models: those that `flags` name, in the way they say.
+
+    A file or `--set` that lists models describes all of them, and those of the flags follow. Raises ConfigError like
+    `rebuilt`, and where a model is there already.
+    """
+    sets = tuple(sets)
+    given = merged(layer.table for layer in (*([read_layer(path)] if path else []), settings_layer(sets)))
+    problems: list[Problem] = []
+    config, tables = dict(manifest["config"]), dict(manifest["tables"])
+    described = {name: table for name, table in given.get("models", {}).items() if isinstance(table, Mapping)}
+    found: dict[str, Any] = {}
+    for added in (flags.answering, flags.parsing):
+        role = f"{added.role}_models"
+        listed = given.get("run", {}).get(role, tables[added.role])
+        there = dict(pair for name in tables for pair in zip(tables[name], config[f"{name}_models"], strict=True))
+        more = _more(added, there, described, listed, problems)
+        new = {name: table for name, table in more if table is not None}
+        config[role] = [*config[role], *new.values()]
+        tables[added.role] = [*tables[added.role], *new]
+        found[added.role] = ModelFlags(role=added.role, models=(*listed, *(name for name, _ in more)) if more else ())
+    if problems:
+        raise ConfigError(problems)
+    return rebuilt({**manifest, "config": config, "tables": tables}, path, sets, evolve(flags, **found))
+
+
+def _more(
+    added: ModelFlags,
+    there: Mapping[str, Any],
+    described: Mapping[str, Any],
+    listed: Sequence[str],
+    problems: list[Problem],
+) -> list[tuple[str, dict[str, Any] | None]]:
+    """The names of the models' tables, and those tables that there are not yet.
+
+    `there` are the tables of the run, `described` those of a file and `--set`. A flag wins over these: where both have
+    the same field of a model, it gets a table of another name.
+    """
+    fields, option = added.fields(), f"--{added.role}"
+    if fields and not added.models:
+        problems.append(Problem(f"{option}-*", f"there is no model to apply it to; name one with {option}-model"))
+    if "api_key_env" in fields:  # the flag wins over a key that is there
+        fields["endpoint_api_key"] = None
+    taken = {*there, *(name for name, table in described.items() if fields.keys() & table.keys())}
+    more: list[tuple[str, dict[str, Any] | None]] = []
+    for name in added.models:
+        if name in listed:
+            problems.append(Problem(f"{option}-model", f"{name} is there already"))
+        elif not fields and (name in there or name in described):
+            more.append((name, None))
+        else:
+            table = {**there.get(name, {}), **described.get(name, {})}
+            model_name = {} if table.get("interface") == MANUAL else {"model_name": name}
+            names = (name if number == 1 else f"{name} ({number})" for number in count(1))
+            free = next(other for other in names if other not in taken and other not in dict(more))
+            more.append((free, {"id": name, **model_name, **table, **fields}))
+    return more

@@ -14,7 +14,7 @@ from karenina_core.values.rubric import Rubric
 from ..folder.directory import RunDirectory, read_fingerprint
 from ..folder.fingerprint import differences
 from ..plan.items import Item, Prepared
-from ..workspaces.workspace_sources import investigated_modes
+from ..workspaces.workspace_sources import first_of, investigated_modes
 
 Table = Mapping[str, Any]
 OF_RUBRICS = ("rubric_", "agentic_rubric_", "deep_judgment_rubric_", "use_full_trace_for_rubric")
@@ -60,26 +60,9 @@ def prior_of(manifest: Table, fingerprint: Table) -> Prior:
 
 def changes(before: Table, now: Table) -> list[str]:
     """Everything that affects the results which are there and is not as it was, one line each; what is added aside."""
-    questions = before["questions"]
-    untouched = not any(parts.get("rubric") for parts in questions.values())
-    there = [name for name in now["questions"] if name in questions]
-    kept = {
-        **now,
-        "questions": {name: _without_rubric(now["questions"][name]) for name in there},
-        "settings": _settings(now["settings"], untouched=untouched),
-        "models": {role: _known(models, before["models"][role]) for role, models in now["models"].items()},
-        "plugins": _known(now["plugins"], before["plugins"]),
-        "code": _known(now["code"], before["code"]),
-    }
-    was = {
-        **before,
-        "questions": {name: _without_rubric(parts) for name, parts in questions.items()},
-        "settings": _settings(before["settings"], untouched=untouched),
-        "models": {role: {name: _asked(m) for name, m in table.items()} for role, table in before["models"].items()},
-    }
     found: dict[str, list[str]] = {}  # questions, by what has become of their traits
-    for question in there:
-        rubric = questions[question].get("rubric")
+    for question in (name for name in now["questions"] if name in before["questions"]):
+        rubric = before["questions"][question].get("rubric")
         if rubric == now["questions"][question].get("rubric"):
             continue
         if rubric is not None and rubric not in before.get("rubrics", {}):
@@ -92,10 +75,10 @@ def changes(before: Table, now: Table) -> list[str]:
             elif traits[name] != digest:
                 what = f"another trait {name!r}; give it a name that no trait had"
                 found.setdefault(what, []).append(question)
-    lines = differences(was, kept)
+    lines = differences(_compared(before, before), _compared(now, before))
     for what, having in found.items():
         one = len(having) == 1
-        subject = f"the question{'' if one else 's'} {having[0]!r}{_more(len(having) - 1)}"
+        subject = f"the question{'' if one else 's'} {first_of([repr(name) for name in having])}"
         lines.append(f"{subject} {'has' if one else 'have'} {what}")
     return lines
 
@@ -132,7 +115,7 @@ def check_folders(prepared: Prepared, prior: Prior, rubrics: Mapping[str, Rubric
             traits.append(question)
     gone = "agents look into the folders that the answers were worked out in, and these are gone; begin a new run"
     problems = [
-        Problem(where, f"{gone} (question {names[0]}{_more(len(names) - 1)})")
+        Problem(where, f"{gone} (question {first_of(names)})")
         for where, names in (("parsing_models", judged), ("rubric", traits))
         if names
     ]
@@ -140,21 +123,24 @@ def check_folders(prepared: Prepared, prior: Prior, rubrics: Mapping[str, Rubric
         raise ConfigError(problems)
 
 
-def _more(count: int) -> str:
-    return f" and {count} more" if count else ""
+def _compared(side: Table, before: Table) -> dict[str, Any]:
+    """What of a fingerprint has to be as it was `before`: nothing that is added, no traits, which are compared one by
+    one, and no recorded answers, for results say which answers they are about."""
+    untouched = not any(parts.get("rubric") for parts in before["questions"].values())
+    models, were = side["models"], before["models"]
+    return {
+        **side,
+        "questions": _known(side["questions"], before["questions"], "rubric"),
+        "settings": _settings(side["settings"], untouched=untouched),
+        "models": {role: _known(models[role], were[role], "recorded_answers") for role in models},
+        "plugins": _known(side["plugins"], before["plugins"]),
+        "code": _known(side["code"], before["code"]),
+    }
 
 
-def _without_rubric(parts: Table) -> dict[str, Any]:
-    return {name: digest for name, digest in parts.items() if name != "rubric"}
-
-
-def _known(table: Table, known: Table) -> dict[str, Any]:
-    return {name: _asked(value) for name, value in table.items() if name in known}
-
-
-def _asked(value: Any) -> Any:
-    """Without recorded answers: results say which answers they are about."""
-    return {name: v for name, v in value.items() if name != "recorded_answers"} if isinstance(value, Mapping) else value
+def _known(table: Table, known: Table, without: str = "") -> dict[str, Any]:
+    """Its rows that were there already, without this field."""
+    return {name: {f: v for f, v in row.items() if f != without} for name, row in table.items() if name in known}
 
 
 def _settings(settings: Table, *, untouched: bool) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from ..files.run_files import MANIFEST, RESULTS
 from ..files.run_lock import LOCK, RunLock
 from ..folder.directory import ANSWERS, ASKED_AGAIN, read_manifest
 from ..folder.fingerprint import digest_of
+from ..journal.check import MARKED
 from ..journal.connection import opened
 from ..journal.journal import Journal
 from ..journal.reader import JOURNAL, JournalReader
@@ -140,9 +141,14 @@ class Repair(Continuation):
         end_repair(folder, self)
 
     def failed(self, folder: Path) -> None:
-        if self.begins:
-            with suppress(ConfigError, OSError):  # what was first says what to do
-                forget_repair(folder, self)
+        """One that has begun just now is removed where nothing was asked or made in it."""
+        if not self.begins:
+            return
+        with suppress(ConfigError, OSError), RunLock(folder):  # what was first says what to do
+            if read_manifest(folder).get("repair") == named(self) and _size(folder) == _size(self.folder):
+                write_atomically(folder / MANIFEST, (self.folder / MANIFEST).read_bytes())
+                shutil.rmtree(self.folder, ignore_errors=True)
+                self.folder.parent.rmdir()  # unless others are kept there
 
 
 def begin_repair(
@@ -215,26 +221,24 @@ def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
     own = folder / str(name)
     try:
         record = json.loads((own / REPAIR).read_bytes())
-        if record["status"] == UNDONE:
-            raise RunDirectoryError(
-                f"the repair {name} of {folder} was being taken back when that was interrupted; end it, type: "
-                f"{undo_line(folder)}"
+        if record["status"] != UNDONE:
+            return Repair(
+                folder=own,
+                mode=record["mode"],
+                rows=tuple(Row(**row) for row in record["selected_keys"]),
+                calls_before=record["calls_before"],
+                results_before=record["results_before"],
+                config=dict(record.get("config", {})),
             )
-        return Repair(
-            folder=own,
-            mode=record["mode"],
-            rows=tuple(Row(**row) for row in record["selected_keys"]),
-            calls_before=record["calls_before"],
-            results_before=record["results_before"],
-            config=dict(record.get("config", {})),
-        )
-    except RunDirectoryError:
-        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunDirectoryError(
             f"{own / REPAIR}, which says what is being repaired, cannot be read ({error}); put it back, or take the "
             f"repair back: {undo_line(folder)}"
         ) from error
+    raise RunDirectoryError(
+        f"the repair {name} of {folder} was being taken back when that was interrupted; end it, type: "
+        f"{undo_line(folder)}"
+    )
 
 
 def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
@@ -265,21 +269,6 @@ def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
         others = [other for other in manifest.get("repairs", ()) if other != name]
         change_manifest(folder, {"repair": None, "repairs": [*others, name], **continued(manifest, False)})
         return document
-
-
-def forget_repair(folder: Path, repair: Repair) -> bool:
-    """Remove a repair that could not start, where nothing was asked or made in it. Returns whether it is removed.
-
-    Raises ConfigError, RunDirectoryError and OSError.
-    """
-    with RunLock(folder):
-        if read_manifest(folder).get("repair") != named(repair) or _size(folder) != _size(repair.folder):
-            return False
-        write_atomically(folder / MANIFEST, (repair.folder / MANIFEST).read_bytes())
-        shutil.rmtree(repair.folder, ignore_errors=True)
-        with suppress(OSError):  # others are kept there
-            repair.folder.parent.rmdir()
-    return True
 
 
 def _note(repair: Repair, facts: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
@@ -341,10 +330,7 @@ def _outcomes(names: Any) -> dict[str, int]:
 
 
 def _largest_ids(reader: JournalReader) -> dict[str, int]:
-    return {
-        table: reader.query(f"SELECT coalesce(max(id), 0) FROM {table}")[0][0]
-        for table in ("calls", "failures", "results")
-    }
+    return {table: reader.query(f"SELECT coalesce(max(id), 0) FROM {table}")[0][0] for table in MARKED}
 
 
 def _size(folder: Path) -> tuple[Any, ...]:

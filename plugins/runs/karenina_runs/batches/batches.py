@@ -27,8 +27,10 @@ Name = tuple[str, int]
 NOT_SENT: Final = object()
 """What comes of a call that no provider knows of: it is gathered again."""
 PREFIX = "call-"
-GROWTH = 1.5
-"""How much longer each wait between two polls is than the one before; chosen."""
+FIRST_POLL, GROWTH, LONGEST_POLL = 0.5, 1.5, 60.0
+"""Seconds until a provider is asked how far a batch is, how much longer each further wait is, the longest; chosen."""
+PATIENCE = 3600.0
+"""Seconds for which polls may fail, or a provider may refuse to take a batch; chosen."""
 REFUSALS = frozenset({"rate_limited", "auth", "invalid_request", "content_filter", "budget"})
 """Kinds of errors after which it is certain that the provider has not taken a batch."""
 UNANSWERED = "the batch {} is over ({}), and has no reply to this call"
@@ -57,11 +59,6 @@ class BatchRun:
     """The run that sends batches, as each of them knows it."""
 
     gateway: Gateway
-    first_poll: float = 0.5
-    """Seconds until a provider is asked how far a batch is; each time half as long again, up to `longest_poll`."""
-    longest_poll: float = 60.0
-    patience: float = 3600.0
-    """Seconds for which polls may fail, or a provider may refuse to take a batch."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     journal: Journal | None = field(default=None, init=False)
     remarks: list[str] = field(factory=list, init=False)
@@ -72,11 +69,6 @@ class BatchRun:
     def sending(self, model: ModelConfig) -> asyncio.Lock:
         """Held while a batch is sent to this model."""
         return self._sending.setdefault(LaneKey.of(model), asyncio.Lock())
-
-    def failed(self, model: ModelConfig, error: PortError) -> None:
-        """A batch has failed, for now. Where the provider wants a longer pause than `patience`, its lane is closed."""
-        if (pause := error.retry_after or 0.0) > self.patience:
-            self.gateway.lane(model).state.close_to_batches(pause, self.patience)
 
     def begin(self, work: Any) -> asyncio.Task[None]:
         """Do this concurrently, until the run ends."""
@@ -162,7 +154,8 @@ class SentBatch:
             if not self.open:
                 await self.put(DONE)
         except PortError as error:
-            self.run.failed(model, error)
+            if (pause := error.retry_after or 0.0) > PATIENCE:  # longer than a batch waits
+                self.run.gateway.lane(model).state.close_to_batches(pause, PATIENCE)
             await self._unreachable(error)
         except KareninaError as error:  # the journal cannot be written: the next reply that is put there raises
             self._settle_rest(PortError(str(error), kind="stage", final=True))
@@ -197,7 +190,7 @@ class SentBatch:
                 await self.put("sending")
                 found: str | None = await self._submitted(port, model)
             else:
-                found = await self._retried(lambda: port.find(self.row.id), model)
+                found = await retried(lambda: port.find(self.row.id), model, PATIENCE, self.run.sleep)
                 if found is None:
                     self._sent_again()
             await (self.put("sent", provider_id=found) if found else self.put("lost"))
@@ -225,7 +218,7 @@ class SentBatch:
                 raise
 
         try:
-            return await self._retried(attempt, model)
+            return await retried(attempt, model, PATIENCE, self.run.sleep)
         except PortError:
             if not unclear:
                 await self.put("refused")
@@ -243,20 +236,17 @@ class SentBatch:
         if remark not in self.run.remarks:
             self.run.remark(remark)
 
-    async def _retried(self, attempt: Callable[[], Awaitable[T]], model: ModelConfig) -> T:
-        return await retried(attempt, model, self.run.patience, self.run.sleep)
-
     async def _over(self, port: BatchPort) -> BatchState:
-        """Poll until it is over. Raises PortError where polls fail for `patience` seconds."""
+        """Poll until it is over. Raises PortError where polls fail for `PATIENCE` seconds."""
         clock = asyncio.get_running_loop().time
-        wait, failing_since = self.run.first_poll, None
+        wait, failing_since = FIRST_POLL, None
         while True:
             try:
                 state = await port.poll(self.row.provider_id)
             except PortError as error:
                 failing_since = clock() if failing_since is None else failing_since
-                pause, patience = max(wait, error.retry_after or 0.0), self.run.patience
-                if error.final or error.kind not in RETRYABLE or max(clock() - failing_since, pause) > patience:
+                pause = max(wait, error.retry_after or 0.0)
+                if error.final or error.kind not in RETRYABLE or max(clock() - failing_since, pause) > PATIENCE:
                     raise
             except Exception as error:  # an adapter's own code
                 raise _broken(error) from error
@@ -265,7 +255,7 @@ class SentBatch:
                     return state
                 pause, failing_since = wait, None
             await self.run.sleep(pause)
-            wait = min(wait * GROWTH, self.run.longest_poll)
+            wait = min(wait * GROWTH, LONGEST_POLL)
 
     async def _fetched(self, port: BatchPort, state: BatchState, model: ModelConfig) -> None:
         names = {f"{PREFIX}{place}": name for place, name in enumerate(self.row.keys)}
@@ -293,7 +283,7 @@ class SentBatch:
                 what = f"the provider has refused the batch {provider_id}"
                 self._settle_rest(state.problem or PortError(what, kind="invalid_request"))
         else:
-            unknown, double = await self._retried(attempt, model)
+            unknown, double = await retried(attempt, model, PATIENCE, self.run.sleep)
             if unknown or double:
                 self.run.remark(
                     f"the batch {provider_id} of {self.row.model} brought {plural(unknown, 'reply')} to calls that are "

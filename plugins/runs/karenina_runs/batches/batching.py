@@ -16,13 +16,12 @@ from karenina_calls.ports.metered import Lane, StoredCall
 from karenina_calls.records.call_facts import CallFacts, Place
 
 from karenina_core.errors import RETRYABLE, ConfigError, PortError, Problem, plural
-from karenina_core.log import get_logger
 from karenina_core.values.config import ModelConfig
 
 from ..execute.senders import Sender
 from ..journal.journal import Journal
 from ..journal.reader import DONE, OPEN, Batch
-from .batches import NOT_SENT, BatchRun, Gathered, Name, SentBatch
+from .batches import NOT_SENT, PATIENCE, BatchRun, Gathered, Name, SentBatch
 
 NO_DIRECTORY = (
     "a model that is asked in batches needs a run directory, where the ids of its batches are kept: give one "
@@ -36,7 +35,6 @@ MOST_BYTES = 100_000_000
 """Bytes of calls that are sent together: half of the 200 MB that OpenAI's Batch API takes as a file."""
 SENDING = 30.0
 """Seconds that a run which ends waits for the id of a batch that is being sent; chosen."""
-log = get_logger("karenina.run")
 
 
 @define(eq=False)
@@ -268,7 +266,7 @@ class _BatchLane:
             error.final = found.final
             if error.kind in RETRYABLE and self.batching.gateway.is_closed(self.model):
                 error.not_counted, error.final = True, False
-                error.retry_after = error.retry_after or self.batching.patience
+                error.retry_after = error.retry_after or PATIENCE
             raise error
         reply: Mapping[str, Any] = found
         return reply

@@ -53,19 +53,17 @@ class RunLock:
         handle = None
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-            for _ in range(WAITS):
-                if locked := _lock(handle):
-                    break
+            waits = WAITS
+            while not _lock(handle):
+                if not waits:
+                    pid = _pid(handle)
+                    who = f"process {pid}" if pid else "another process"
+                    raise RunDirectoryError(
+                        f"{self.path.parent} is being written by {who}; wait until it ends, or stop it "
+                        f"(kill -TERM {pid or 'PID'}), and type the same again"
+                    )
+                waits -= 1
                 time.sleep(A_MOMENT)
-            else:
-                locked = _lock(handle)
-            if not locked:
-                pid = _pid(handle)
-                who = f"process {pid}" if pid else "another process"
-                raise RunDirectoryError(
-                    f"{self.path.parent} is being written by {who}; wait until it ends, or stop it "
-                    f"(kill -TERM {pid or 'PID'}), and type the same again"
-                )
             _name(handle, str(os.getpid()))
         except OSError as error:
             if handle is not None:

@@ -77,16 +77,16 @@ def opened(path: Path) -> Opened:
         is_free = owner is None or (owner == os.getpid() and not log_of(path).exists())
         alone = stamp(path) if is_free else None
         if alone is not None:
-            return Opened(*_connect(path, "mode=ro&immutable=1"), alone)
+            return _connect(path, "mode=ro&immutable=1", alone)
         try:
-            return Opened(*_connect(path, "mode=ro"), None)
+            return _connect(path, "mode=ro")
         except sqlite3.OperationalError:
-            return Opened(*_copied(path, log_of(path)), None)
+            return _copied(path)
     except (sqlite3.Error, OSError) as error:
         raise damaged(path, error) from error
 
 
-def _connect(path: Path, how: str) -> tuple[sqlite3.Connection, Callable[[], None]]:
+def _connect(path: Path, how: str, alone: tuple[int, ...] | None = None) -> Opened:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, check_same_thread=False)
     # What is damaged need not be a text any more: then the checksum of its row shows it.
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
@@ -99,22 +99,15 @@ def _connect(path: Path, how: str) -> tuple[sqlite3.Connection, Callable[[], Non
     except BaseException:
         connection.close()
         raise
-    return connection, connection.close
+    return Opened(connection, connection.close, alone)
 
 
-def _copied(path: Path, log: Path) -> tuple[sqlite3.Connection, Callable[[], None]]:
-    folder = Path(tempfile.mkdtemp(prefix="karenina-journal-"))
-    try:
-        for file in (path, log):
-            if file.exists():
-                shutil.copyfile(file, folder / file.name)
-        connection, close = _connect(folder / path.name, "mode=rw")
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-    def closed() -> None:
-        close()
-        shutil.rmtree(folder, ignore_errors=True)
-
-    return connection, closed
+def _copied(path: Path) -> Opened:
+    with contextlib.ExitStack() as copying:
+        made = tempfile.TemporaryDirectory(prefix="karenina-journal-", ignore_cleanup_errors=True)
+        folder = Path(copying.enter_context(made))
+        for file in filter(Path.exists, (path, log_of(path))):
+            shutil.copyfile(file, folder / file.name)
+        copy = _connect(folder / path.name, "mode=rw")
+        copying.callback(copy.close)
+        return copy._replace(close=copying.pop_all().close)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 from karenina_calls.ports.metered import CallFacts, StoredCall, StoredReply
-from karenina_calls.records.requests import error_to
+from karenina_calls.records.refusals import Refusals
+from karenina_calls.records.requests import Request, error_to
 from karenina_calls.secrets.redaction import redactor
 from karenina_vocabulary.tasks import EMBEDDING, SEARCH, PromptTask
 
@@ -19,14 +21,11 @@ from karenina_core.errors import RETRYABLE, PortError, RunDirectoryError
 
 from ..files.run_files import check_place
 from ..files.run_lock import RunLock
-from .commits import Commits
+from .check import MARKED, make, reopened
 from .compression import DICTIONARY
 from .in_flight import Flights
-from .index import prefix
 from .ledger import Ledger
-from .opening import Found, make, reopened
 from .reader import JOURNAL, Batch, Done, JournalReader, run_number
-from .refusals import KeptRefusals
 from .rows import (
     BATCHES,
     CALLS,
@@ -46,10 +45,43 @@ from .rows import (
     reply_of,
     sealed,
 )
-from .writer import WINDOW, Entry, no_longer
+from .writer import WINDOW, Commits, Entry, no_longer
 
+REFUSED = "refused:"
+"""Prefix of the ids of rows of `meta` that name a schema which a model refuses: so that a reply is found whoever the
+provider is by then. The channel, a colon, and the key of model and schema follow."""
 CROWD = 8192
 """Rows that may wait to be written while calls are still made; chosen. More calls wait until rows are written."""
+
+
+@define(eq=False)
+class KeptRefusals(Refusals):
+    """Those of a journal, and those of the runs from which it takes replies over."""
+
+    _kept: set[str] = field(factory=set)
+    """Ids of the rows that are in this journal, or on their way to it."""
+
+    @classmethod
+    def found_in(cls, meta: Mapping[str, str], sources: Iterable[Mapping[str, str]]) -> KeptRefusals:
+        """From the rows of `meta` of the journal, and of its sources."""
+        found = cls()
+        for name in (name for rows in (meta, *sources) for name in rows if name.startswith(REFUSED)):
+            channel, _, key = name.removeprefix(REFUSED).partition(":")
+            found.learn(key, [channel])
+        found._kept = {name for name in meta if name.startswith(REFUSED)}
+        return found
+
+    def rows(self, call: StoredCall) -> Iterator[str]:
+        """The ids of rows that have to be in the journal before the reply to this call, and are not there."""
+        if not call.refused or not isinstance(call.request, Request):
+            return
+        key = self.key(call.request.model, call.request.schema or {})
+        self.learn(key, call.refused)
+        for channel in call.refused:
+            name = f"{REFUSED}{channel}:{key}"
+            if name not in self._kept:
+                self._kept.add(name)
+                yield name
 
 
 @define(eq=False)
@@ -67,14 +99,13 @@ class Journal:
     reader: JournalReader
     """For everything that is only read."""
     refusals: KeptRefusals
-    _lock: RunLock = field(kw_only=True)
-    _owns_lock: bool = field(kw_only=True)
+    _owned: ExitStack = field(kw_only=True)
+    """Closed at the end: the connection, and the lock where it is the journal's own."""
     _commits: Commits = field(kw_only=True)
     _last: dict[str, int] = field(kw_only=True)
     _redact: Callable[[str], str] = field(kw_only=True)
     _clean: Callable[[str], str] = field(kw_only=True)
     _sources: Sequence[JournalReader] = field(kw_only=True)
-    _run: int = field(kw_only=True)
     _is_repeated: Callable[[StoredCall], bool] = lambda call: False
     _repeated_upto: int = 0
     _again: dict[str, Collection[str]] = field(factory=dict)
@@ -99,64 +130,40 @@ class Journal:
         `sources` are journals of other runs: replies that they hold are taken over. `lock` is held by the caller, who
         also releases it. Raises RunDirectoryError.
         """
-        lock, owns = (lock, False) if lock is not None else (RunLock(folder), True)
-        path = folder / JOURNAL
+        path, owned = folder / JOURNAL, ExitStack()
         check_place(folder)
-        if not lock.held:
-            lock.acquire()
+        lock = lock or owned.enter_context(RunLock(folder))
         try:
-            journal = cls._opened(path, run_id, secrets, sources, (lock, owns))
+            connection, found = reopened(path, run_id) if path.exists() else make(path, run_id)
+            owned.callback(connection.close)
+            reader, redact = JournalReader.open(path), redactor(secrets)
+            last = {name: found.last.get(name, 0) for name in MARKED}
+            journal = cls(
+                found.ledger,
+                found.notes,
+                reader,
+                KeptRefusals.found_in(reader.meta, [source.meta for source in sources]),
+                owned=owned,
+                commits=Commits(
+                    path,
+                    run_number(reader.run_id),
+                    found.places,
+                    on_failure=lambda: journal._flights.land_all(),
+                    seal=lambda entry: journal._seal(entry),
+                ),
+                last=last,
+                redact=redact,
+                clean=cleaner(redact),
+                sources=tuple(sources),
+            )
+            journal._commits.start(connection, last, lock)
+            for name, (places, upto) in found.replaced.items():
+                journal._commits.index(name, places, upto, replaces_all=True)
         except BaseException as error:
-            if owns:
-                lock.release()
+            owned.close()
             if isinstance(error, sqlite3.Error | OSError) and not isinstance(error, RunDirectoryError):
                 raise no_longer(path, error) from error
             raise
-        return journal
-
-    @classmethod
-    def _opened(
-        cls,
-        path: Path,
-        run_id: str | None,
-        secrets: Iterable[str],
-        sources: Sequence[JournalReader],
-        lock: tuple[RunLock, bool],
-    ) -> Journal:
-        if path.exists():
-            connection, found = reopened(path, run_id)
-        else:
-            connection, found = make(path, run_id), Found()
-        try:
-            reader = JournalReader.open(path)
-        except BaseException:
-            connection.close()
-            raise
-        redact = redactor(secrets)
-        last = {name: found.last.get(name, 0) for name in ("calls", "failures", "results")}
-        journal = cls(
-            found.ledger,
-            found.notes,
-            reader,
-            KeptRefusals.found_in(reader.meta, [source.meta for source in sources]),
-            lock=lock[0],
-            owns_lock=lock[1],
-            commits=Commits(
-                path,
-                run_number(reader.run_id),
-                found.places,
-                on_failure=lambda: journal._flights.land_all(),
-                seal=lambda entry: journal._seal(entry),
-            ),
-            last=last,
-            redact=redact,
-            clean=cleaner(redact),
-            sources=tuple(sources),
-            run=run_number(reader.run_id),
-        )
-        journal._commits.start(connection, last, lock[0])
-        for name, (places, upto) in found.replaced.items():
-            journal._commits.index(name, places, upto, replaces_all=True)
         return journal
 
     # Calls
@@ -260,8 +267,8 @@ class Journal:
     def _refused(self, call: StoredCall) -> None:
         """Keep on which channels the call's schema is refused."""
         for name in self.refusals.rows(call):
-            row = sealed(META, name, self._run, (self._clean(call.request.recipient),))
-            self._commits.submit(Entry("meta", row, _nothing))
+            row = sealed(META, name, self._commits.run, (self._clean(call.request.recipient),))
+            self._commits.submit(Entry("meta", row))
 
     # Results
 
@@ -311,8 +318,8 @@ class Journal:
         self._commits.check()
         labels = (batch.id, batch.model, batch.provider_id, batch.status, encode(batch.keys))
         id_, *facts = map(self._clean, labels)
-        row = sealed(BATCHES, id_, self._run, (*facts, time.time()))
-        await self._commits.committed("batches", row, _nothing)
+        row = sealed(BATCHES, id_, self._commits.run, (*facts, time.time()))
+        await self._commits.committed("batches", row)
 
     # The end
 
@@ -334,21 +341,19 @@ class Journal:
         self.reader.close()  # the last connection to be closed is that which may put everything into one file
 
     def _closed(self, failure: RunDirectoryError | None) -> None:
-        if self._owns_lock:
-            self._lock.release()
+        self._owned.close()
         if failure is not None:
             raise failure
 
     # Writing
 
     def _own(self, table: Table, wanted: dict[str, Any]) -> Row | None:
-        ids = self.reader.find(prefix(table.name, wanted), self._commits.places[table.name])
-        return self.reader.candidates(table, ids, wanted) if ids else None
+        return self.reader.row(table, wanted, self._commits.places[table.name])
 
     def _numbered(self, table: Table, facts: Sequence[Any]) -> tuple[Any, ...]:
         """The row but for its checksum and its body, which the writer adds."""
         self._last[table.name] += 1
-        return (self._last[table.name], self._run, *facts)
+        return (self._last[table.name], self._commits.run, *facts)
 
     def _seal(self, entry: Entry) -> list[Entry]:
         """In the writer's thread: the body without secrets, and the rows of its dictionary where that is a new one."""
@@ -360,13 +365,9 @@ class Journal:
             return []
         name = f"{DICTIONARY}{kind}"
         return [
-            Entry("copies", sealed(COPIES, name, run, (dictionary, 1)), _nothing),
-            Entry("meta", sealed(META, name, run, (dictionary,)), _nothing),
+            Entry("copies", sealed(COPIES, name, run, (dictionary, 1))),
+            Entry("meta", sealed(META, name, run, (dictionary,))),
         ]
-
-
-def _nothing(failure: RunDirectoryError | None) -> None:
-    """For rows that no caller waits for."""
 
 
 def _facts(table: Table, row: Sequence[Any]) -> dict[str, Any]:

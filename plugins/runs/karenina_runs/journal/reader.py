@@ -18,9 +18,8 @@ from attrs import define, field, frozen
 
 from .compression import DICTIONARY, Bodies
 from .connection import Opened, check_kind, damaged, opened, reading, stamp
-from .index import Places, prefix
 from .ledger import Ledger
-from .rows import BATCHES, CALLS, COPIES, META, RESULTS, TABLES, Row, Table, row_of
+from .rows import BATCHES, CALLS, COPIES, META, RESULTS, TABLES, Places, Row, Table, prefix, row_of
 
 JOURNAL = "journal.sqlite"
 AT_A_TIME = 256
@@ -33,8 +32,6 @@ ENDING = "ending"
 """That of a batch of which nothing more is made: its provider was asked to end it, or does not have it."""
 OPEN = ("sending", "sent", ENDING)
 """Those of batches whose replies are still to come, as far as they are made."""
-
-
 FINAL = " of its own"
 """The end of a detail that is final."""
 
@@ -157,7 +154,7 @@ class JournalReader:
         """Rows with numbers as ids, in their order. Between any two of them the journal may grow."""
         statement = f"{_select(table)} WHERE id > ? ORDER BY id LIMIT {AT_A_TIME}"
         while True:
-            found = self._fetch(statement, (after,))
+            found = self.query(statement, after)
             for columns in found:
                 if (row := self._checked(table, columns)) is not None:
                     yield row
@@ -167,25 +164,26 @@ class JournalReader:
 
     def every(self, table: Table) -> Iterator[Row]:
         """Rows of a small table, whatever their ids are."""
-        found = (self._checked(table, columns) for columns in self._fetch(_select(table), ()))
+        found = (self._checked(table, columns) for columns in self.query(_select(table)))
         return (row for row in found if row is not None)
 
     def query(self, statement: str, *values: Any) -> list[Any]:
-        """The rows of any other question to the database."""
-        return self._fetch(statement, values)
+        """The rows of any question to the database."""
+        with reading(self.path):
+            return self._connected().execute(statement, values).fetchall()
 
     def call(self, key: str, nth: int) -> Row | None:
         """The latest reply to a call."""
-        return self._row(CALLS, {"key": key, "nth": nth})
+        return self.row(CALLS, {"key": key, "nth": nth})
 
     def done(self, task: str) -> Done | None:
         """How a task ended, if it did."""
-        row = self._row(RESULTS, {"task": task})
+        row = self.row(RESULTS, {"task": task})
         return None if row is None else Done.of(row)
 
     def result(self, task: str) -> StoredResult | None:
         """A task's result, if it has one."""
-        row = self._row(RESULTS, {"task": task})
+        row = self.row(RESULTS, {"task": task})
         return None if row is None else self._result(row)
 
     def results(self) -> Iterator[StoredResult]:
@@ -196,7 +194,7 @@ class JournalReader:
         for begin in range(0, len(order), AT_A_TIME):
             ids = order[begin : begin + AT_A_TIME]
             statement = f"{_select(RESULTS)} WHERE id IN ({','.join('?' * len(ids))})"
-            rows = {columns[0]: columns for columns in self._fetch(statement, tuple(ids))}
+            rows = {columns[0]: columns for columns in self.query(statement, *ids)}
             for columns in (rows[id_] for id_ in ids if id_ in rows):
                 if (row := self._checked(RESULTS, columns)) and (result := self._result(row)):
                     yield result
@@ -232,7 +230,7 @@ class JournalReader:
             self._places[table] = Places(table, int(self.meta.get(f"{table}_indexed", "0")))
             self._seen[table] = self._places[table].upto
             self._version = -1
-        (version,) = self._fetch("PRAGMA data_version", ())[0]
+        (version,) = self.query("PRAGMA data_version")[0]
         if version != self._version:
             for name, places in self._places.items():
                 for row in self.rows(TABLES[name], self._seen[name]):  # those that were added since
@@ -242,22 +240,21 @@ class JournalReader:
             self._version = version
         return self._places[table]
 
+    def row(self, table: Table, wanted: dict[str, Any], places: Places | None = None) -> Row | None:
+        """The latest sound row that says what is wanted. `places` are those of its table, where they are known."""
+        number, places = prefix(table.name, wanted), self.near(table.name) if places is None else places
+        with reading(self.path):
+            ids = places.find(number, self._connected())
+        return self.candidates(table, ids, wanted)
+
     def candidates(self, table: Table, ids: list[int], wanted: dict[str, Any]) -> Row | None:
         """The first of these rows that is sound and says what is wanted."""
         for id_ in ids:
-            for columns in self._fetch(f"{_select(table)} WHERE id = ?", (id_,)):
+            for columns in self.query(f"{_select(table)} WHERE id = ?", id_):
                 row = self._checked(table, columns)
                 if row is not None and all(row[name] == value for name, value in wanted.items()):
                     return row
         return None
-
-    def find(self, number: int, places: Places) -> list[int]:
-        with reading(self.path):
-            return places.find(number, self._connected())
-
-    def _row(self, table: Table, wanted: dict[str, Any]) -> Row | None:
-        places = self.near(table.name)
-        return self.candidates(table, self.find(prefix(table.name, wanted), places), wanted)
 
     def _result(self, row: Row) -> StoredResult | None:
         try:
@@ -281,10 +278,6 @@ class JournalReader:
         for name, text in self.meta.items():
             if name.startswith(DICTIONARY):
                 self.bodies.learn(name.removeprefix(DICTIONARY), text)
-
-    def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
-        with reading(self.path):
-            return self._connected().execute(statement, values).fetchall()
 
     def _connected(self) -> sqlite3.Connection:
         """The connection; another one where a process has begun to write since the file was opened."""

@@ -25,6 +25,9 @@ EXCLUDED = (
     *(".hypothesis/", ".tox/", ".nox/", ".cache/", ".ipynb_checkpoints/", "node_modules/", "*.pyc"),
 )
 """Never kept. A name that ends in `/` is a folder anywhere, or at its path where it has one; others are globs."""
+LONGEST_NAME, MOST_ERRORS = 80, 100
+"""Characters of the name of a file that is made of an id, two of which fit into the 255 bytes of a name on usual file
+systems, and errors of one capture that are kept; chosen."""
 Snapshot = Mapping[str, tuple[str, int, str]]
 """Files and links by path: kind, size and SHA-256 of a file; kind, 0 and target of a link."""
 
@@ -50,9 +53,9 @@ class CaptureRow:
 
 
 def safe_name(text: str) -> str:
-    """A file name out of any text: letters, digits, `-`, `_` and `.` stay, at most 80 of them."""
+    """A file name out of any text: letters, digits, `-`, `_` and `.` stay, at most `LONGEST_NAME` of them."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in text)
-    return kept[:80].strip("_.-") or "unknown"
+    return kept[:LONGEST_NAME].strip("_.-") or "unknown"
 
 
 def wanted(patterns: Sequence[str] = ()) -> Callable[[Entry], bool]:
@@ -120,7 +123,7 @@ def capture(
         status="captured_with_errors" if copied.left_out else "captured",
         destination=name,
         copied_file_count=copied.files,
-        copy_errors=tuple(copied.left_out[:100]),
+        copy_errors=tuple(copied.left_out[:MOST_ERRORS]),
     )
 
 

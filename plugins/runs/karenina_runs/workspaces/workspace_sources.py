@@ -46,6 +46,11 @@ def investigated_modes(config: VerificationConfig, rubric: Rubric | None) -> set
     return found - {"trace_only"}
 
 
+def first_of(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+
+
 def source_folder(root: Path, path: str | None) -> Path | None:
     """A question's folder beneath the root, without links; None where it has none. Raises WorkspaceError."""
     if not path:
@@ -126,8 +131,7 @@ class WorkspaceChecks:
                 if source is not None and config.workspace_copy:
                     _check_source(source, config)
             except WorkspaceError as error:
-                more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
-                problems.append(Problem(f"question {asked[0]}{more}", str(error)))
+                problems.append(Problem(f"question {first_of(asked)}", str(error)))
         if problems:
             raise ConfigError(problems)
         answers = len(config.answering_models) * config.replicate_count
@@ -147,16 +151,12 @@ class WorkspaceChecks:
         asked = self.config.answering_models if blind or looked_at else ()
         unable = [str(model.identity) for model in asked if not can_use_tools(app, model)]
         if blind and unable:
-            more = f" (and {len(blind) - 1} more)" if len(blind) > 1 else ""
             what = (
-                f"question {blind[0]}{more} would be judged by an empty folder: it has no workspace_path, and the "
+                f"question {first_of(blind)} would be judged by an empty folder: it has no workspace_path, and the "
                 f"model {unable[0]} cannot write files; give the question its folder, or show the trace"
             )
             raise ConfigError([Problem("workspace_path", what)])
-        if not unable:
-            return []
-        more = f" (and {len(looked_at) - 1} more)" if len(looked_at) > 1 else ""
-        return [f"question {looked_at[0]}{more}: {UNTOUCHED.format(', '.join(unable))}"]
+        return [f"question {first_of(looked_at)}: {UNTOUCHED.format(', '.join(unable))}"] if unable else []
 
     def idle(self) -> list[str]:
         """Settings of workspaces, and of what is left in them, that were changed and have no effect."""

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import define, evolve, field
 from karenina_calls.files.folders import Limits, copy_tree, is_shared, remove_tree
-from karenina_calls.files.investigation import is_own
+from karenina_calls.files.investigation import in_thread, is_own
 from karenina_calls.models.models import has_tools
 from karenina_calls.secrets.redaction import redactor
 from karenina_judging.services import KEEP_FILE, WORKSPACE_COPY
@@ -46,8 +46,6 @@ from .workspace_capture import (
 )
 from .workspace_sources import UNTOUCHED, WorkspaceChecks, judged_by_folder, source_folder, wants_workspace
 
-T = TypeVar("T")
-Stopped = Callable[[], bool]
 LEFT = "the workspace after the answer"
 """What an error calls a folder that holds too much: the folder is gone when the message is read."""
 NO_DIRECTORY = "workspaces are kept in the run directory, and there is none; give run_dir, or set it to none"
@@ -207,7 +205,7 @@ class Workspaces(Surroundings):
             if self.config.workspace_output_mode == "produced" and self.run_dir is not None:
                 patterns = self.config.workspace_output_exclude_patterns
                 place = path
-                before = await _wholly(lambda stopped: snapshot(place, self.limits, patterns))
+                before = await in_thread(lambda: snapshot(place, self.limits, patterns))
         except BaseException as error:
             if path is not None and path != source:
                 await self.removed(path)
@@ -229,16 +227,18 @@ class Workspaces(Surroundings):
         """
         name = name or (safe_name(source.name.partition("_run_")[0]) if source is not None else "workspace")
 
-        def work(stopped: Stopped) -> Path:
+        stopped = threading.Event()
+
+        def work() -> Path:
             place = Path(tempfile.mkdtemp(prefix=f"{name}_{purpose}_", dir=self.root))
             self._temporary.add(place)
             try:
                 if source is not None:
                     limits = self.limits if whole else evolve(self.limits, subject=LEFT)
-                    done = copy_tree(source, place, limits, wanted=is_shared, stopped=stopped)
+                    done = copy_tree(source, place, limits, wanted=is_shared, stopped=stopped.is_set)
                     if whole and done.left_out:
                         raise WorkspaceError(f"{source}: {done.left_out[0]}; take it out")
-                if stopped():
+                if stopped.is_set():
                     raise WorkspaceError("the copy was interrupted")
             except BaseException:
                 self._remove(place)
@@ -246,7 +246,7 @@ class Workspaces(Surroundings):
             return place
 
         try:
-            return await _wholly(work)
+            return await in_thread(work, stopped.set)
         except OSError as error:
             raise WorkspaceError(
                 f"a workspace beneath {self.root or tempfile.gettempdir()} cannot be made: {one_line(error)}"
@@ -254,7 +254,7 @@ class Workspaces(Surroundings):
 
     async def removed(self, place: Path) -> None:
         """Remove one of the run's own folders. A failure is logged."""
-        await _wholly(lambda stopped: self._remove(place))
+        await in_thread(lambda: self._remove(place))
 
     def _remove(self, place: Path) -> None:
         try:
@@ -294,7 +294,7 @@ class Workspaces(Surroundings):
         folder = self.run_dir / WORKSPACES
         workspace = place if isinstance(place, Workspace) else None
         try:
-            await _wholly(lambda stopped: self._kept(workspace, folder, row, files or {}))
+            await in_thread(lambda: self._kept(workspace, folder, row, files or {}))
         except OSError as error:
             log.warning("the manifest of workspaces cannot be written", folder=str(folder), error=one_line(error))
 
@@ -317,17 +317,3 @@ class Workspaces(Surroundings):
         """Remove what is left, such as after a second interrupt. It does not wait for anything but the disk."""
         for place in list(self._temporary):
             self._remove(place)
-
-
-async def _wholly(work: Callable[[Stopped], T]) -> T:
-    """Run `work` in a thread and return only when it has ended, also when this is cancelled: then `stopped` is true."""
-    stop = threading.Event()
-    task = asyncio.ensure_future(asyncio.to_thread(work, stop.is_set))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        stop.set()
-        if not task.cancelled():
-            await asyncio.wait([task])
-            task.exception()  # read, or asyncio logs that it never was
-        raise
