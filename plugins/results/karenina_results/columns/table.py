@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field, frozen, has
 
 from karenina_core import VerificationResult
 
@@ -43,18 +43,44 @@ class Column:
 
 
 def at(path: str) -> Callable[[Row], Any]:
-    """Reads a field of the result, such as `template.verify_result`; None where the part is missing."""
+    """Reads a field of the result, such as `template.verify_result`; None where something on the way is missing."""
     steps = path.split(".")
+    return lambda row: _found(row.result, steps)
+
+
+def of_item(path: str) -> Callable[[Row], Any]:
+    """The same of what the row is about, such as `trait.scale.min`; an empty path is the whole of it."""
+    steps = path.split(".") if path else []
+    return lambda row: _found(row.item, steps)
+
+
+def _found(value: Any, steps: Sequence[str]) -> Any:
+    for step in steps:
+        found = value.get(step) if isinstance(value, Mapping) else None
+        value = getattr(value, step) if has(type(value)) else found
+    return value
+
+
+def named(path: str, inner: str = "", *, key: str = "name") -> Callable[[Row], Any]:
+    """Reads what a mapping of the result says about a name, or `inner` of that; the item has the name at `key`."""
+    mapping, name = at(path), of_item(key)
 
     def read(row: Row) -> Any:
-        value: Any = row.result
-        for step in steps:
-            if value is None:
-                return None
-            value = getattr(value, step)
-        return value
+        values = mapping(row)
+        value = values.get(name(row)) if isinstance(values, Mapping) else None
+        return _found(value, [inner]) if inner else value
 
     return read
+
+
+def stored(part: str, type_: CellType, *names: str, about: str = "") -> tuple[Column, ...]:
+    """Columns of one type that are called as the fields of a part of the result which they show."""
+    return tuple(Column(name, type_, at(f"{part}.{name}"), about) for name in names)
+
+
+def own(name: str, type_: CellType, read: Callable[[Row], Any], about: str = "") -> Column:
+    """A column whose cell depends on what of the result a row is about."""
+    return Column(name, type_, read, about, per_result=False)
 
 
 Found = tuple[Hashable, Column]
