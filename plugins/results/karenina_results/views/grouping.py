@@ -49,6 +49,10 @@ class Aggregated:
     """Why the scores could not be put together."""
 
 
+ByName = dict[Hashable, dict[str, Aggregated]]
+"""`{group: {name of a field or a trait: what its scores come to}}`."""
+
+
 @define
 class Scores:
     """The scores of a group, and the items that have none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from karenina_vocabulary.evaluation_parts import DeepJudgmentPart
@@ -11,7 +11,7 @@ from karenina_vocabulary.evaluation_parts import DeepJudgmentPart
 from karenina_core import VerificationResult
 
 from ..columns.judgment import JUDGMENT, attributes, excerpts_of, quoted
-from .grouping import Aggregated, By
+from .grouping import Aggregated, By, ByName
 from .view import View
 
 QUOTED = "excerpts"
@@ -28,54 +28,47 @@ class JudgmentResults(View):
     """
 
     table = JUDGMENT
+    part = "deep_judgment"
 
     def get_excerpts(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
         """`{field: [quotation]}`; an entry without a text explains why there is none."""
-        return self._by_id(_part(lambda part: {name: _entries(part, name) for name in part.extracted_excerpts}))
+        return self._of_part(lambda part: {name: _entries(part, name) for name in part.extracted_excerpts})
 
     def get_reasoning(self) -> dict[str, dict[str, str]]:
         """`{field: what follows from its evidence}`."""
-        return self._by_id(_part(lambda part: dict(part.attribute_reasoning)))
+        return self._of_part(lambda part: dict(part.attribute_reasoning))
 
     def get_hallucination_risks(self) -> dict[str, dict[str, str]]:
         """`{field: risk}`, where risks were assessed."""
-        return self._by_id(
-            _part(lambda part: dict(r) if (r := part.hallucination_risk_assessment) is not None else None)
-        )
+        return self._of_part(lambda part: None if (r := part.hallucination_risk_assessment) is None else dict(r))
 
     def get_attributes_without_excerpts(self) -> dict[str, list[str]]:
         """The fields for which nothing in the answer could be quoted."""
-        return self._by_id(_part(lambda part: list(part.attributes_without_excerpts)))
+        return self._of_part(lambda part: list(part.attributes_without_excerpts))
 
     def get_search_results(self) -> dict[str, dict[str, list[Any]]]:
         """`{field: [what was found for each quotation]}`, None where no search was made or it failed."""
-        return self._by_id(
-            _part(
-                lambda part: {
-                    name: [entry.get("search_results") for entry in quoted(_entries(part, name))]
-                    for name in part.extracted_excerpts
-                }
-            )
+        return self._of_part(
+            lambda part: {
+                name: [entry.get("search_results") for entry in quoted(_entries(part, name))]
+                for name in part.extracted_excerpts
+            }
         )
 
     def get_processing_metrics(self) -> dict[str, dict[str, Any]]:
         """`{"performed", "mode", "model_calls", "excerpt_retries", "stages_completed", "search_enabled"}`."""
-        return self._by_id(
-            _part(
-                lambda part: {
-                    "performed": part.deep_judgment_performed,
-                    "mode": part.deep_judgment_mode,
-                    "model_calls": part.deep_judgment_model_calls,
-                    "excerpt_retries": part.deep_judgment_excerpt_retry_count,
-                    "stages_completed": list(part.deep_judgment_stages_completed),
-                    "search_enabled": part.deep_judgment_search_enabled,
-                }
-            )
+        return self._of_part(
+            lambda part: {
+                "performed": part.deep_judgment_performed,
+                "mode": part.deep_judgment_mode,
+                "model_calls": part.deep_judgment_model_calls,
+                "excerpt_retries": part.deep_judgment_excerpt_retry_count,
+                "stages_completed": list(part.deep_judgment_stages_completed),
+                "search_enabled": part.deep_judgment_search_enabled,
+            }
         )
 
-    def aggregate_excerpt_counts(
-        self, strategy: str = "mean", by: By = "question_id"
-    ) -> dict[Hashable, dict[str, Aggregated]]:
+    def aggregate_excerpt_counts(self, strategy: str = "mean", by: By = "question_id") -> ByName:
         """`{group: {field: Aggregated}}` of the number of quotations, among the items that were quoted from.
 
         Items that did not come so far are errors of their fields, and of all fields where they have none.
@@ -89,8 +82,9 @@ class JudgmentResults(View):
 
     def aggregate_model_calls(self, strategy: str = "mean", by: By = "question_id") -> dict[Hashable, Aggregated]:
         """What the calls of the judge come to, among the items that were to be judged deeply."""
-        read = _part(lambda part: [(part.deep_judgment_model_calls, "ok")])
-        return self._aggregated(strategy, by, lambda result: read(result) or ())
+        return self._aggregated(
+            strategy, by, lambda r: [(part.deep_judgment_model_calls, "ok")] if (part := r.deep_judgment) else []
+        )
 
     def get_judgment_summary(self) -> dict[str, Any]:
         """Counts over all results: items, those that were to be judged deeply and that were, fields with and without
@@ -113,10 +107,6 @@ class JudgmentResults(View):
             "excerpt_retries": sum(part.deep_judgment_excerpt_retry_count for _, part in parts),
             "risks": dict(Counter(risk for result, _ in parts for risk in _risks(result))),
         }
-
-
-def _part(read: Callable[[DeepJudgmentPart], Any]) -> Callable[[VerificationResult], Any]:
-    return lambda result: read(result.deep_judgment) if result.deep_judgment is not None else None
 
 
 def _entries(part: DeepJudgmentPart, name: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
 from karenina_core import VerificationResult
 
 from ..columns.judgment import RUBRIC_JUDGMENT, excerpts_of, judged_traits, quoted
-from .grouping import Aggregated, By
+from .grouping import By, ByName
 from .view import View
 
 QUOTED = "excerpt_extraction"
@@ -27,58 +27,49 @@ class RubricJudgmentResults(View):
     """
 
     table = RUBRIC_JUDGMENT
+    part = "deep_judgment_rubric"
 
     def get_excerpts(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
         """`{trait: [quotation]}`; an entry without a text explains why there is none."""
-        return self._by_id(
-            _part(
-                lambda part: {
-                    name: [dict(entry) for entry in excerpts_of(part.extracted_rubric_excerpts, name)]
-                    for name in part.extracted_rubric_excerpts
-                }
-            )
+        return self._of_part(
+            lambda part: {
+                name: [dict(entry) for entry in excerpts_of(part.extracted_rubric_excerpts, name)]
+                for name in part.extracted_rubric_excerpts
+            }
         )
 
     def get_reasoning(self) -> dict[str, dict[str, str]]:
         """`{trait: what follows from its evidence}`."""
-        return self._by_id(_part(lambda part: dict(part.rubric_trait_reasoning)))
+        return self._of_part(lambda part: dict(part.rubric_trait_reasoning))
 
     def get_hallucination_risks(self) -> dict[str, dict[str, Any]]:
         """`{trait: {"overall_risk", "per_excerpt_risks"}}` of the traits that were assessed."""
-        return self._by_id(_part(lambda part: dict(part.rubric_hallucination_risk_assessment)))
+        return self._of_part(lambda part: dict(part.rubric_hallucination_risk_assessment))
 
     def get_traits_without_excerpts(self) -> dict[str, list[str]]:
         """The traits for which nothing in the answer could be quoted."""
-        return self._by_id(_part(lambda part: list(part.traits_without_valid_excerpts)))
+        return self._of_part(lambda part: list(part.traits_without_valid_excerpts))
 
     def get_processing_metrics(self) -> dict[str, dict[str, Any]]:
         """`{"model_calls", "traits_evaluated", "excerpt_retries", "traits"}`; `traits` as in `trait_metadata`."""
-        return self._by_id(
-            _part(
-                lambda part: {
-                    "model_calls": part.total_deep_judgment_model_calls,
-                    "traits_evaluated": part.total_traits_evaluated,
-                    "excerpt_retries": part.total_excerpt_retries,
-                    "traits": dict(part.trait_metadata),
-                }
-            )
+        return self._of_part(
+            lambda part: {
+                "model_calls": part.total_deep_judgment_model_calls,
+                "traits_evaluated": part.total_traits_evaluated,
+                "excerpt_retries": part.total_excerpt_retries,
+                "traits": dict(part.trait_metadata),
+            }
         )
 
-    def aggregate_excerpt_counts(
-        self, strategy: str = "mean", by: By = "question_id"
-    ) -> dict[Hashable, dict[str, Aggregated]]:
+    def aggregate_excerpt_counts(self, strategy: str = "mean", by: By = "question_id") -> ByName:
         """`{group: {trait: Aggregated}}` of the number of quotations; errors are traits that did not come so far."""
         return self._by_trait(strategy, by, _excerpts)
 
-    def aggregate_excerpt_retries(
-        self, strategy: str = "mean", by: By = "question_id"
-    ) -> dict[Hashable, dict[str, Aggregated]]:
+    def aggregate_excerpt_retries(self, strategy: str = "mean", by: By = "question_id") -> ByName:
         """`{group: {trait: Aggregated}}` of how often the judge was asked for quotations again."""
         return self._by_trait(strategy, by, lambda part, name: (_recorded(part, name).get("excerpt_retry_count"), "ok"))
 
-    def aggregate_model_calls(
-        self, strategy: str = "mean", by: By = "question_id"
-    ) -> dict[Hashable, dict[str, Aggregated]]:
+    def aggregate_model_calls(self, strategy: str = "mean", by: By = "question_id") -> ByName:
         """`{group: {trait: Aggregated}}` of the calls of the judge."""
         return self._by_trait(strategy, by, lambda part, name: (_recorded(part, name).get("model_calls"), "ok"))
 
@@ -86,7 +77,7 @@ class RubricJudgmentResults(View):
         """`{group: {risk: traits}}`; None counts the traits that were not assessed."""
         return self._counted(by, _risks)
 
-    def _by_trait(self, strategy: str, by: By, counted: Counted) -> dict[Hashable, dict[str, Aggregated]]:
+    def _by_trait(self, strategy: str, by: By, counted: Counted) -> ByName:
         def scores(result: VerificationResult) -> Iterator[tuple[str, Any, str]]:
             if (part := result.deep_judgment_rubric) is not None:
                 yield from ((name, *counted(part, name)) for name in judged_traits(result))
@@ -116,10 +107,6 @@ class RubricJudgmentResults(View):
             "excerpt_retries": sum(part.total_excerpt_retries for part in parts),
             "risks": dict(Counter(risk for result in self.results for risk in _risks(result))),
         }
-
-
-def _part(read: Callable[[DeepJudgmentRubricPart], Any]) -> Callable[[VerificationResult], Any]:
-    return lambda result: read(result.deep_judgment_rubric) if result.deep_judgment_rubric is not None else None
 
 
 def _recorded(part: DeepJudgmentRubricPart, name: str) -> Mapping[str, Any]:

@@ -21,6 +21,8 @@ class View(Sequence[VerificationResult]):
     """Results and one way to look at them. It is a sequence of results, all of them, whatever became of them."""
 
     table: ClassVar[Table]
+    part: ClassVar[str] = "template"
+    """The part of a result that most getters read."""
 
     def __init__(self, results: VerificationResultSet, *, app: Karenina | None = None) -> None:
         self.results = results
@@ -122,6 +124,10 @@ class View(Sequence[VerificationResult]):
         groups = grouped(self.table, self.results, by).items()
         counts = {key: Counter(value for result in results for value in read(result)) for key, results in groups}
         return {key: dict(found) for key, found in counts.items() if found}
+
+    def _of_part(self, read: Callable[[Any], Any]) -> dict[str, Any]:
+        """`{result id: what is read of the part}` of the results that have both."""
+        return self._by_id(lambda r: read(part) if (part := getattr(r, self.part)) is not None else None)
 
     def _by_id(self, read: Callable[[VerificationResult], Any]) -> dict[str, Any]:
         """`{result id: what is read}` of the results that have it."""
