@@ -8,12 +8,13 @@ from typing import Any
 
 from attrs import frozen
 from karenina_cli.show.traits import scale_text, type_text
+from karenina_cli.summary import percent
 from karenina_compare.measures import TRAIT
 
 from karenina_core.values.fields import is_number
 
 from .pairs import Pair
-from .texts import number, percent, span
+from .texts import number, span
 
 Line = Mapping[str, Any]
 SAME = ("trait", "type", "kind", "higher_is_better", "min", "max")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from karenina_runs.summaries.details import workspace_text
 from karenina_runs.workspaces.workspace_capture import WORKSPACES, captures
 
 from karenina_core.errors import plural
@@ -54,10 +55,5 @@ def kept_workspace(result: VerificationResult, run_dir: Path | None) -> list[Par
     row = captures(run_dir).get(result.metadata.result_id)
     if row is None or run_dir is None:
         return []
-    if row.get("destination"):
-        files = row.get("copied_file_count")
-        count = plural(files, "file") if isinstance(files, int) else "files"
-        parts: list[Part] = [f"Workspace: {run_dir / WORKSPACES / str(row['destination'])} ({count})"]
-        parts += [f"  not kept: {inline(error)}" for error in row.get("copy_errors") or ()]
-        return [*parts, ""]
-    return [f"Workspace: not kept: {inline(row.get('skip_reason') or 'no reason is known')}", ""]
+    errors = [f"  not kept: {inline(error)}" for error in row.get("copy_errors") or ()]
+    return [f"Workspace: {inline(workspace_text(row, run_dir / WORKSPACES), 1000)}", *errors, ""]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karenina_runs.results.item_rows import as_json, check_rows, embedding_text, reasoning_rows
+from karenina_runs.results.item_rows import QuotedRow, check_rows, embedding_text, quoted_rows, reasoning_rows
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.quotations import Quotation
-
-from karenina_core.values.fields import is_number
 
 from ..output import Part, Table, filled, inline
 from .traits import trait_name
@@ -35,7 +33,7 @@ def excerpts(part: DeepJudgmentPart, quoted: Sequence[Quotation]) -> list[Part]:
     """The evidence for every field; `quoted` are the quotations of the result."""
     risks = part.hallucination_risk_assessment or {}
     title = f"Evidence (deep judgment, {part.deep_judgment_mode})"
-    own = [quotation for quotation in quoted if quotation.kind == "field"]
+    own = [row for row in quoted_rows(quoted) if row.kind == "field"]
     rows = _rows(own, part.attributes_without_excerpts, part.attributes_with_invented_excerpts, risks)
     return filled(
         Table(("field", *EXCERPT), rows, title),
@@ -46,7 +44,7 @@ def excerpts(part: DeepJudgmentPart, quoted: Sequence[Quotation]) -> list[Part]:
 
 def trait_excerpts(part: DeepJudgmentRubricPart, quoted: Sequence[Quotation]) -> list[Part]:
     """The evidence for every trait that was judged deeply; the risk of a trait is beside its reasoning."""
-    own = [quotation for quotation in quoted if quotation.kind == "trait"]
+    own = [row for row in quoted_rows(quoted) if row.kind == "trait"]
     rows = _rows(own, part.traits_without_valid_excerpts, part.traits_with_invented_excerpts, {})
     deep, standard = part.deep_judgment_rubric_scores, part.standard_rubric_scores
     scores = [(trait_name(name), str(deep[name]), str(standard[name])) for name in deep if name in standard]
@@ -63,40 +61,25 @@ def _reasoning(part: DeepJudgmentPart | DeepJudgmentRubricPart) -> list[tuple[st
 
 
 def _rows(
-    found: Sequence[Quotation], without: Sequence[str], invented: Sequence[str], risks: Mapping[str, Any]
+    found: Sequence[QuotedRow], without: Sequence[str], invented: Sequence[str], risks: Mapping[str, Any]
 ) -> list[tuple[str, ...]]:
     """A row for each excerpt, and for each name that has none, or only invented ones."""
     rows: list[tuple[str, ...]] = []
-    for quotation in found:
-        facts = quotation.facts
-        text, similarity, left_out = facts.get("text"), facts.get("similarity_score"), facts.get("left_out")
-        shown = inline(text or f"({facts.get('explanation', 'none')})")
-        if isinstance(left_out, list | tuple) and left_out:
-            shown += f" (leaves out: {inline('; '.join(map(str, left_out)), 100)})"
-        place = "yes" if quotation.span is not None else "in the trace" if quotation.in_trace else "no"
-        rows.append(
-            (
-                trait_name(quotation.name),
-                shown,
-                place if text else "",
-                str(facts.get("confidence", "")),
-                f"{similarity:.2f}" if is_number(similarity) else "",
-                str(facts.get("hallucination_risk") or risks.get(quotation.name, "")),
-            )
-        )
-    names = {quotation.name for quotation in found}
+    for row in found:
+        left_out = f" (leaves out: {inline(row.left_out, 100)})" if row.left_out else ""
+        shown = inline(row.text or f"({row.explanation or 'none'})") + left_out
+        risk = row.risk or str(risks.get(row.name, ""))
+        rows.append((trait_name(row.name), shown, row.place, row.confidence, row.similarity, risk))
+    names = {row.name for row in found}
     named = {name: "(only invented ones)" if name in invented else "(none)" for name in without}
     return rows + [(trait_name(name), none, "", "", "", "") for name, none in named.items() if name not in names]
 
 
-def _looked_up(kind: str, quoted: Sequence[Quotation]) -> Table:
+def _looked_up(kind: str, quoted: Sequence[QuotedRow]) -> Table:
     """What a search found about quotations, and what the judge made of it."""
-    rows = []
-    for quotation in quoted:
-        facts, error = quotation.facts, quotation.facts.get("search_error")
-        found = f"failed: {error}" if error else facts.get("search_results") or ""
-        search = inline(found if isinstance(found, str) else as_json(found))
-        why = inline(facts.get("hallucination_justification") or "")
-        if search or why:
-            rows.append((trait_name(quotation.name), inline(facts.get("text", ""), 60), search, why))
+    rows = [
+        (trait_name(row.name), inline(row.text, 60), inline(row.search), inline(row.justification))
+        for row in quoted
+        if row.search or row.justification
+    ]
     return Table((kind, "excerpt", "search", "why this risk"), rows, f"What was looked up for {kind}s")

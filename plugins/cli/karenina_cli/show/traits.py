@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from karenina_runs.results.item_rows import as_json, is_records, metric_text, record_columns, trait_reason
-from karenina_vocabulary.rubric_part import COUNTS, LABEL, RubricPart, TraitOutcome, read_traits
+from karenina_runs.results.item_rows import as_json, metric_text, passages, trait_details, trait_reason
+from karenina_vocabulary.rubric_part import COUNTS, RubricPart, TraitOutcome, read_traits
 
 from karenina_core.errors import plural
 from karenina_core.values.fields import is_number
@@ -97,9 +97,9 @@ def _counted(traits: Iterable[TraitOutcome]) -> list[Part]:
     for trait, found in listed:
         for entry in found:
             about = (trait_name(trait.name), inline(entry.get("instruction", "")))
-            rows.append((*about, str(entry.get("bucket", "")), _passages(entry.get("excerpts"))))
+            rows.append((*about, str(entry.get("bucket", "")), inline(passages(entry.get("excerpts")))))
             if entry.get("wrong_attempts"):
-                rows.append((*about, "fp", _passages(entry["wrong_attempts"])))
+                rows.append((*about, "fp", inline(passages(entry["wrong_attempts"]))))
     plain = [
         (trait_name(trait.name), bucket, inline(text))
         for trait, found in listed
@@ -118,30 +118,17 @@ def _instructions(trait: TraitOutcome) -> list[Mapping[str, Any]]:
     return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list | tuple) else []
 
 
-def _passages(quotations: Any) -> str:
-    """Quotations, marked where the answer does not hold them."""
-    quotations = [quoted for quoted in quotations or () if isinstance(quoted, Mapping)]
-    texts = [
-        f"{as_json(quoted.get('text')) or 'null'}{'' if quoted.get('found', True) else ' (not in the answer)'}"
-        for quoted in quotations
-    ]
-    return inline("; ".join(texts))
-
-
 def _details(traits: Iterable[TraitOutcome]) -> list[Part]:
     """Lists of records as tables of their own, everything else in one."""
     plain: list[tuple[str, str, str]] = []
     tables: list[Part] = []
     for trait in traits:
-        for name, value in trait.details.items():
-            if (name == INSTRUCTIONS and _instructions(trait)) or (name == LABEL and value == trait.label):
-                continue  # it is in another table
-            if is_records(value):
-                columns = record_columns(value)
-                rows = [[_cell(entry.get(column)) for column in columns] for entry in value]
-                tables.append(Table(columns, rows, f"{trait_name(trait.name)}: {trait_name(name)}"))
-            else:
-                plain.append((trait_name(trait.name), trait_name(name), _cell(value)))
+        texts, records = trait_details(trait)
+        plain += [(trait_name(trait.name), trait_name(name), inline(text)) for name, text in texts]
+        for name, columns, rows in records:
+            if name != INSTRUCTIONS or not _instructions(trait):  # they are in another table
+                cells = [[inline(cell) for cell in row] for row in rows]
+                tables.append(Table(columns, cells, f"{trait_name(trait.name)}: {trait_name(name)}"))
     return [Table(("trait", "detail", "value"), plain, "Details"), *tables]
 
 
@@ -176,7 +163,3 @@ def scale_text(scale: Mapping[str, Any]) -> str:
 
 def _number(value: Any) -> str:
     return f"{value:.2f}" if is_number(value) else "n/a"
-
-
-def _cell(value: Any) -> str:
-    return inline(value if isinstance(value, str) else as_json(value))

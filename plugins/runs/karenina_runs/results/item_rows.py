@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
-from karenina_vocabulary.rubric_part import COUNTS, TraitOutcome
+from karenina_vocabulary.quotations import Quotation
+from karenina_vocabulary.rubric_part import COUNTS, LABEL, TraitOutcome
+
+from karenina_core.values.fields import is_number
 
 WORDS = {"abstention": ("abstained", "answered"), "sufficiency": ("sufficient", "insufficient")}
 
@@ -89,6 +92,92 @@ def reasoning_rows(part: DeepJudgmentPart | DeepJudgmentRubricPart) -> list[tupl
     return [(name, str(risks.get(name) or ""), str(texts.get(name) or "")) for name in dict.fromkeys((*texts, *risks))]
 
 
+class QuotedRow(NamedTuple):
+    """A quotation for a field or a trait, or why there is none. Everything is text."""
+
+    kind: str
+    """`field` or `trait`."""
+    name: str
+    text: str
+    place: str
+    """Whether it occurs in what the judge read: `yes`, `in the trace`, `no`; empty without a text."""
+    confidence: str
+    similarity: str
+    risk: str
+    explanation: str
+    left_out: str
+    justification: str
+    """Why this risk."""
+    search: str
+
+
+def quoted_rows(found: Iterable[Quotation]) -> list[QuotedRow]:
+    """What is stored about the quotations of a result."""
+    rows = []
+    for quotation in found:
+        facts = {name: _text(value) for name, value in quotation.facts.items()}
+        text, similarity, left_out = facts.get("text", ""), quotation.facts.get("similarity_score"), "left_out"
+        place = "yes" if quotation.span is not None else "in the trace" if quotation.in_trace else "no"
+        error, listed = facts.get("search_error"), quotation.facts.get(left_out)
+        rows.append(
+            QuotedRow(
+                kind=quotation.kind,
+                name=quotation.name,
+                text=text,
+                place=place if text else "",
+                confidence=facts.get("confidence", ""),
+                similarity=f"{similarity:.2f}" if is_number(similarity) else "",
+                risk=facts.get("hallucination_risk", ""),
+                explanation=facts.get("explanation", ""),
+                left_out="; ".join(map(str, listed)) if isinstance(listed, list | tuple) else facts.get(left_out, ""),
+                justification=facts.get("hallucination_justification", ""),
+                search=f"failed: {error}" if error else facts.get("search_results", ""),
+            )
+        )
+    return rows
+
+
+class DetailTable(NamedTuple):
+    """A detail of a trait that is a list of records."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+def trait_details(trait: TraitOutcome) -> tuple[list[tuple[str, str]], list[DetailTable]]:
+    """What an evaluator says beside the score: `(name, text)`, and lists of records."""
+    texts, tables = [], []
+    for name, value in trait.details.items():
+        if isinstance(value, list | tuple) and value and all(isinstance(entry, Mapping) for entry in value):
+            columns = list(dict.fromkeys(str(key) for entry in value for key in entry))
+            tables.append(DetailTable(name, columns, [[_cell(entry.get(c)) for c in columns] for entry in value]))
+        elif not (name == LABEL and value == trait.label):  # which is shown as the score
+            texts.append((name, _text(value)))
+    return texts, tables
+
+
+def passages(quotations: Any) -> str:
+    """Quotations, marked where the answer does not hold them."""
+    return "; ".join(
+        f"{as_json(quoted.get('text')) or 'null'}{'' if quoted.get('found', True) else ' (not in the answer)'}"
+        for quoted in quotations or ()
+        if isinstance(quoted, Mapping)
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else as_json(value)
+
+
+def _cell(value: Any) -> str:
+    """A value of a record; a list of quotations as such."""
+    quoted = isinstance(value, list | tuple) and all(
+        isinstance(e, Mapping) and {*e} <= {"text", "found"} for e in value
+    )
+    return passages(value) if quoted else _text(value)
+
+
 def trait_reason(trait: TraitOutcome) -> str:
     """With what was replied instead of a score, where the reason does not say it."""
     if trait.state != "invalid" or trait.label is None or trait.label in trait.reason:
@@ -100,12 +189,3 @@ def metric_text(trait: TraitOutcome, numbers: Mapping[str, str]) -> str:
     """The counts and the metrics of a metric trait; `numbers` are the latter as texts."""
     counts = [f"{name} {trait.counts[name]}" for name in COUNTS if name in trait.counts]
     return ", ".join([*counts, *(f"{name} {number}" for name, number in numbers.items())])
-
-
-def is_records(value: Any) -> bool:
-    """Whether a detail of a trait is a list of records: a table of its own."""
-    return isinstance(value, list | tuple) and bool(value) and all(isinstance(entry, Mapping) for entry in value)
-
-
-def record_columns(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(str(key) for entry in records for key in entry))

@@ -92,6 +92,14 @@ def facts(result: VerificationResult) -> list[tuple[str, str]]:
     return [(name, text) for name, text in found.items() if text]
 
 
+def workspace_text(row: Mapping[str, Any], folder: object) -> str:
+    """Where in `folder` the files are that an agent left, or why they were not kept."""
+    if not row.get("destination"):
+        return f"not kept: {row.get('skip_reason') or 'no reason is known'}"
+    count = row.get("copied_file_count")
+    return f"{folder}/{row['destination']}" + (f" ({plural(count, 'file')})" if isinstance(count, int) else "")
+
+
 def _agent(template: TemplatePart) -> str:
     """Whether an agent filled in the fields, and who decided that."""
     if not (template.dynamic_parsing_performed or template.dynamic_parse_decision):
