@@ -24,9 +24,8 @@ from karenina_core.errors import TemplateRefused, one_line, plural
 from karenina_core.log import configure
 
 from .exits import OK, SOME_FAILED
-from .options.answers import given_answers
 from .options.flags import configured, trust_line
-from .options.selection import select_questions
+from .options.selection import given_answers, select_questions
 from .output import Part, note, own_stdout, print_json, print_parts
 from .plugin_options import given_files
 from .progress import Progress

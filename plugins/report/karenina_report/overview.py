@@ -21,9 +21,8 @@ from karenina_core.errors import plural
 
 from . import plots
 from .outcomes import CAVEATS, GROUPS, KINDS, OutcomeKind, present
-from .pairs import Pair, Ranks, pairs_of
-from .profile import TraitProfile, profiles
-from .svg import as_svg
+from .pairs import Pair, Ranks, TraitProfile, pairs_of, profiles
+from .plots import as_svg
 from .texts import usage_cells, without_secrets
 
 MOST_QUESTIONS = 40

@@ -28,7 +28,7 @@ from .items import Sibling, anchors, item_view
 from .outcomes import KINDS, failure
 from .overview import overview_of
 from .pairs import Pair
-from .svg import ROLES
+from .plots import ROLES
 from .texts import cut, number, redaction, seconds, shown, tokens
 
 POLICY = (

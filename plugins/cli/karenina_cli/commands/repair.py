@@ -67,7 +67,7 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     \b
     Exit codes: those of `karenina verify`; 0 for --dry-run.
     """
-    from ..repairing import repair, take_back
+    from ..resuming import repair, take_back
 
     if options["undo"]:
         typed = click.core.ParameterSource.COMMANDLINE

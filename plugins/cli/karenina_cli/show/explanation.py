@@ -23,9 +23,17 @@ from karenina_core.values.result import VerificationResult
 
 from ..output import Part, Table, inline, own_stdout, print_json, print_parts
 from ..summary import shown_cost, shown_tokens
-from .agents import investigations, kept_workspace, work
 from .calls import call_parts, calls_of
-from .conversation import answer_parts, answer_text, indented, sent_parts, trace_parts
+from .conversation import (
+    answer_parts,
+    answer_text,
+    indented,
+    investigations,
+    kept_workspace,
+    sent_parts,
+    trace_parts,
+    work,
+)
 from .evidence import checks, embedding, excerpts, trait_excerpts
 from .traits import trait_parts, trait_totals
 

@@ -12,7 +12,6 @@ from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core import VerificationResult
 
-from .cells import CellType
 from .shared import (
     ADDED,
     CAVEATS,
@@ -26,7 +25,7 @@ from .shared import (
     RUN,
     extension_columns,
 )
-from .table import Column, Row, Table, named, of_item, own, stored
+from .table import CellType, Column, Row, Table, named, of_item, own, stored
 
 # Fields
 

@@ -13,9 +13,8 @@ from karenina_runs.results.sinks import RunInfo
 from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError, PluginError
 
-from .database import DatabaseSink
 from .schema import SQLITE
-from .store import Store, stored
+from .store import DatabaseSink, Store, stored
 
 BATCH = 500
 """Results of one transaction; chosen."""
