@@ -11,12 +11,13 @@ from karenina_vocabulary.traits import Trait
 
 from karenina_core.errors import BenchmarkError
 from karenina_core.values.benchmark import BenchmarkData
+from karenina_core.values.rubric import DynamicRubric, Rubric
 
 from . import values
 from .nodes import Document, Findings, decode, parse, properties
 from .others import OtherTypes
 from .questions import Entry, assign_ids, given_id, read_item
-from .ratings import Rated, dynamic_rubric_of, read_ratings, rubric_of
+from .ratings import Rated, read_ratings, rubric_of
 from .traits import legacy_traits
 from .values import stored_secrets
 from .vocabulary import LEGACY_LISTS
@@ -83,8 +84,8 @@ def read(root: dict[str, Any], text: str, findings: Findings, others: OtherTypes
     taken = {one.trait.name for one in traits if one is not None and not one.dynamic}
     legacy = legacy_traits(found, taken, findings)
     older = [Rated(trait) for listed in legacy.values() for trait in listed if trait is not None]
-    rubric = findings.attempt("the benchmark", rubric_of, [*traits, *older])
-    dynamic_rubric = findings.attempt("the benchmark", dynamic_rubric_of, traits)
+    rubric = findings.attempt("the benchmark", rubric_of, Rubric, [*traits, *older])
+    dynamic_rubric = findings.attempt("the benchmark", rubric_of, DynamicRubric, traits)
     entries = _entries(root, findings, others)
     if scenarios := root.get("hasPart"):
         count = len(scenarios) if isinstance(scenarios, list) else 1
