@@ -65,38 +65,10 @@ class QuestionRow:
     """For each pair: anchor, outcome and replicate of every item."""
 
 
-@frozen(kw_only=True)
-class Overview:
-    """What the template of the overview needs."""
-
-    pairs: Sequence[Pair]
-    notes: Sequence[str]
-    """Of the numbers: what could not be put together."""
-    kinds: Sequence[OutcomeKind]
-    failures: Sequence[FailureRow]
-    caveats: Sequence[tuple[str, str, Sequence[int]]]
-    """Name, meaning, and the number of items of each pair."""
-    unsure: Sequence[str]
-    """Why numbers of several answers have no interval."""
-    unranked: bool
-    """Whether there are too many models to compare them all."""
-    traits: Sequence[TraitProfile]
-    questions: Sequence[QuestionRow]
-    more_questions: int
-    usage: Sequence[Sequence[str]]
-    plots: Mapping[str, Plot]
-    class_plots: Sequence[Plot]
-    """Of literal traits."""
-    run: Mapping[str, Any]
-    """What the manifest says, as `_run` reads it."""
-    configuration: Sequence[tuple[str, str]]
-    plugins: Sequence[Sequence[str]]
-
-
 def overview_of(
     results: VerificationResultSet, anchors: Sequence[str], manifest: Mapping[str, Any], cluster: Cluster | None = None
-) -> Overview:
-    """Rates, failures, traits, cost, and how the run was made."""
+) -> dict[str, Any]:
+    """Rates, failures, traits, cost, and how the run was made, as `overview.html` names them."""
     headline = headline_numbers(results, cluster=cluster)
     # how many answering models the judge has that has most of them
     judged = {(result.metadata.parsing_model, result.metadata.answering_model) for result in results}
@@ -117,20 +89,22 @@ def overview_of(
         if not found.rates.items
     ]
     estimates = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
-    return Overview(
-        pairs=pairs,
-        notes=(*headline.notes, *results.tally.failed_scores, *unasked),
-        kinds=kinds,
-        failures=_failures(pairs),
-        caveats=[(name, CAVEATS.get(name, ""), [pair.caveats[name] for pair in pairs]) for name in names],
-        unsure=list(
+    return {
+        "pairs": pairs,
+        "notes": (*headline.notes, *results.tally.failed_scores, *unasked),
+        "kinds": kinds,
+        "failures": _failures(pairs),
+        # name, meaning, and the number of items of each pair
+        "caveats": [(name, CAVEATS.get(name, ""), [pair.caveats[name] for pair in pairs]) for name in names],
+        # why numbers of several answers have no interval
+        "unsure": list(
             dict.fromkeys(part.note.partition(";")[0] for part in estimates if part.interval is None and part.note)
         ),
-        unranked=answering > MOST_RANKED,
-        traits=traits,
-        questions=questions[:MOST_QUESTIONS],
-        more_questions=max(len(questions) - MOST_QUESTIONS, 0),
-        usage=[
+        "unranked": answering > MOST_RANKED,
+        "traits": traits,
+        "questions": questions[:MOST_QUESTIONS],
+        "more_questions": max(len(questions) - MOST_QUESTIONS, 0),
+        "usage": [
             (
                 task.replace("_", " "),
                 ", ".join(map(str, row["models"])),
@@ -138,15 +112,15 @@ def overview_of(
             )
             for task, row in usage_by_task(results.results).items()
         ],
-        plots=_plots(pairs, kinds, traits),
-        class_plots=[
+        "plots": _plots(pairs, kinds, traits),
+        "class_plots": [
             _plot(f"classes{place}", f"Classes of {trait.name}", plots.class_bars(trait))
             for place, trait in enumerate(literal)
         ],
-        run=_run(plain),
-        configuration=_flat(plain.get("config") or {}),
-        plugins=[[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],
-    )
+        "run": _run(plain),
+        "configuration": _flat(plain.get("config") or {}),
+        "plugins": [[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],
+    }
 
 
 def _ranks(results: VerificationResultSet, cluster: Cluster | None) -> Ranks:

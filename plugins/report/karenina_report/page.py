@@ -49,8 +49,8 @@ def chunks(
     style, script = f"{_source(environment, 'style.css')}\n{roles}", _source(environment, "report.js")
     names = anchors(results)
     overview = overview_of(results, names, manifest, cluster)
-    places = {(pair.answering, pair.parsing): pair.index for pair in overview.pairs}
-    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview.failures)}
+    places = {(pair.answering, pair.parsing): pair.index for pair in overview["pairs"]}
+    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview["failures"])}
     known: dict[str, int] = {}
     items = []
     for result in results.results:
@@ -75,8 +75,8 @@ def chunks(
         results=results,
         overview=overview,
         title=str(name or next(iter(runs), None) or "Results"),
-        run=overview.run,
-        items=_items(results, names, overview.pairs),
+        run=overview["run"],
+        items=_items(results, names, overview["pairs"]),
         kinds=KINDS,
         version=__version__,
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",

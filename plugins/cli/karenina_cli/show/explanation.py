@@ -34,8 +34,7 @@ from .conversation import (
     trace_parts,
     work,
 )
-from .evidence import checks, embedding, excerpts, trait_excerpts
-from .traits import trait_parts, trait_totals
+from .traits import checks, embedding, excerpts, trait_excerpts, trait_parts, trait_totals
 
 MANY = 5
 """Ids that an error lists; chosen."""

@@ -35,17 +35,5 @@ __all__ = [
     "written",
 ]
 
-TABLES: Mapping[str, Table] = {
-    table.name: table
-    for table in (
-        RESULT,
-        TEMPLATE,
-        REGEX,
-        USAGE,
-        USAGE_TOTALS,
-        RUBRIC,
-        RUBRIC_WITH_EVIDENCE,
-        JUDGMENT,
-        RUBRIC_JUDGMENT,
-    )
-}
+EVERY = (RESULT, TEMPLATE, REGEX, USAGE, USAGE_TOTALS, RUBRIC, RUBRIC_WITH_EVIDENCE, JUDGMENT, RUBRIC_JUDGMENT)
+TABLES: Mapping[str, Table] = {table.name: table for table in EVERY}

@@ -84,6 +84,15 @@ def read_file(path: Path) -> Iterator[VerificationResult]:
         raise BenchmarkError(f"{path} cannot be read: {error}; give a database that karenina wrote") from error
 
 
+class SqliteFile:
+    """The format sqlite: a database that anything can query, with the tables and views of the sinks."""
+
+    name = "sqlite"
+    suffixes = (".sqlite", ".sqlite3", ".db")
+    write = staticmethod(write_file)
+    read = staticmethod(read_file)
+
+
 def _connection(path: Path) -> sqlite3.Connection:
     # Transactions are begun and ended by Store; its calls come from threads of a pool, one at a time.
     return sqlite3.connect(path, timeout=SECONDS, isolation_level=None, check_same_thread=False)

@@ -8,6 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Protocol
 
@@ -150,29 +151,21 @@ class Store:
     def _sql(self, statement: str) -> str:
         return statement.replace("?", self._dialect.mark)
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self.connection, self._dialect.begin)
-
-
-class _Transaction:
-    """Everything that is done with the cursor, or nothing."""
-
-    def __init__(self, connection: Connection, begin: str) -> None:
-        self._cursor = connection.cursor()
-        self._begin = begin
-
-    def __enter__(self) -> Any:
-        self._cursor.execute(self._begin)
-        return self._cursor
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """A cursor: everything that is done with it is kept, or nothing."""
+        cursor = self.connection.cursor()
         try:
-            self._cursor.execute("COMMIT" if kind is None else "ROLLBACK")
-        except Exception:
-            if kind is None:
-                raise  # else what went wrong first is what counts
+            cursor.execute(self._dialect.begin)
+            try:
+                yield cursor
+            except BaseException:
+                with suppress(Exception):  # what went wrong first is what counts
+                    cursor.execute("ROLLBACK")
+                raise
+            cursor.execute("COMMIT")
         finally:
-            self._cursor.close()
+            cursor.close()
 
 
 def stored(connection: Connection, dialect: Dialect) -> Iterator[VerificationResult]:

@@ -92,15 +92,9 @@ class View(Sequence[VerificationResult]):
         self, strategy: str, by: By, scores: Callable[[VerificationResult], Iterable[tuple[Any, str]]]
     ) -> dict[Hashable, Aggregated]:
         """What `(score, state)` of the results of each group come to."""
-        aggregate = self.aggregator(strategy)
-        found: dict[Hashable, Aggregated] = {}
-        for key, results in grouped(self.table, self.results, by).items():
-            group = Scores()
-            for result in results:
-                for score, state in scores(result):
-                    group.take(score, state)
-            found[key] = group.aggregated(aggregate)
-        return found
+        found = self._by_name(strategy, by, lambda result: (("", *score) for score in scores(result)))
+        nothing = Scores().aggregated(self.aggregator(strategy))
+        return {key: found.get(key, {}).get("", nothing) for key in grouped(self.table, self.results, by)}
 
     def _by_name(
         self, strategy: str, by: By, scores: Callable[[VerificationResult], Iterable[tuple[str, Any, str]]]
