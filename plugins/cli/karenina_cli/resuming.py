@@ -28,8 +28,7 @@ from karenina_core.log import configure
 from .exits import OK
 from .options.flags import RUN_FIELDS, later_config, model_flags, select_questions, trust_line, trusted_with
 from .output import Part, Table, note, own_stdout, print_found
-from .progress import Progress
-from .running import carried_out
+from .running import Progress, carried_out
 from .verification import ended, print_results
 
 Configured = Callable[[Mapping[str, Any]], RunConfig]

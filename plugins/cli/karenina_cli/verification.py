@@ -27,8 +27,7 @@ from .exits import OK, SOME_FAILED
 from .options.flags import configured, given_answers, select_questions, trust_line, trusted_with
 from .output import Part, note, own_stdout, print_json, print_parts
 from .plugin_options import given_files
-from .progress import Progress
-from .running import carried_out
+from .running import Progress, carried_out
 from .summary import run_parts
 
 

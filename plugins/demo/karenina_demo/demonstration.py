@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import evolve
 from karenina_cli.exits import OK, SOME_FAILED
 from karenina_cli.output import Part, note, own_stdout, print_found
-from karenina_cli.progress import Progress
+from karenina_cli.running import Progress
 from karenina_cli.summary import model_parts, not_passed
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory

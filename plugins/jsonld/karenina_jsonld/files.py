@@ -178,7 +178,10 @@ def save(benchmark: BenchmarkData, path: Path, app: Karenina) -> bytes:
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        content = _content(benchmark, app)
+        content = None
+        if isinstance(document := benchmark.document, Document):  # it came from a file, which is read again
+            before = OtherTypes(app, only=document.trait_types)
+            content = read(parse(document.text), document.text, Findings(), before)
         others = OtherTypes(app)
         text = _new_text(benchmark, now, others) if content is None else _updated_text(content, benchmark, now, others)
         data = encode(text)
@@ -188,14 +191,6 @@ def save(benchmark: BenchmarkData, path: Path, app: Karenina) -> bytes:
     except READ_ERRORS as error:
         raise BenchmarkError(f"{path}: the benchmark cannot be written: {error}") from error
     return data
-
-
-def _content(benchmark: BenchmarkData, app: Karenina) -> Content | None:
-    """The document that the benchmark came from, read again."""
-    document = benchmark.document
-    if not isinstance(document, Document):
-        return None
-    return read(parse(document.text), document.text, Findings(), OtherTypes(app, only=document.trait_types))
 
 
 def _new_text(benchmark: BenchmarkData, now: str, others: OtherTypes) -> str:

@@ -11,8 +11,7 @@ from karenina_vocabulary.evaluation_parts import DeepJudgmentPart, DeepJudgmentR
 from karenina_core import VerificationResult
 
 from ..columns.judgment import JUDGMENT, RUBRIC_JUDGMENT, attributes, excerpts_of, judged_traits, quoted
-from .grouping import Aggregated, By, ByName
-from .view import View
+from .view import Aggregated, By, ByName, View
 
 FIELDS_QUOTED = "excerpts"
 """The step after which it is known what can be quoted."""

@@ -16,8 +16,7 @@ from karenina_core.errors import did_you_mean
 from ..columns.rubric import RUBRIC, RUBRIC_WITH_EVIDENCE, TraitRow, trait_rows, trait_type
 from ..columns.table import Row
 from ..frames import frame
-from .grouping import Aggregated, Aggregator, By, ByName, Scores, grouping, in_order
-from .view import View
+from .view import Aggregated, Aggregator, By, ByName, Scores, View, grouping, in_order
 
 TYPES = ("llm", "regex", "callable", "metric", "agentic")
 OF_LLM = ("llm_score", "llm_binary", "llm_literal", "llm_template")

@@ -14,8 +14,7 @@ from karenina_core import VerificationResult
 from ..columns.table import Row, at
 from ..columns.template import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
 from ..frames import frame
-from .grouping import ALIASES, Aggregated, By, grouped
-from .view import View
+from .view import ALIASES, Aggregated, By, View, grouped
 
 PLANNED = {
     "question_id": "questions",
