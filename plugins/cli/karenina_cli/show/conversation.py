@@ -155,4 +155,4 @@ def kept_workspace(result: VerificationResult, run_dir: Path | None) -> list[Par
     if row is None or run_dir is None:
         return []
     errors = [f"  not kept: {inline(error)}" for error in row.get("copy_errors") or ()]
-    return [f"Workspace: {inline(workspace_text(row, run_dir / WORKSPACES), 1000)}", *errors, ""]
+    return [f"Workspace: {workspace_text(row, run_dir / WORKSPACES)}", *errors, ""]

@@ -27,9 +27,13 @@ from karenina_core.values.fields import is_number
 from ..output import Part, Table, filled, inline
 
 MOST_LINES = 12
-"""Traits of a run that are listed for one model."""
+"""Traits of a run that are listed for one model; chosen."""
 WIDEST = 60
-"""Characters of a name, or of a text that is counted."""
+"""Characters of a name, or of a text that is counted; chosen."""
+EXCERPT = ("excerpt", "found", "confidence", "similarity", "risk")
+"""What is shown of a quotation beside what it is for."""
+REASONING = 1000
+"""Characters of what a judge thought about a field or a trait; chosen."""
 ONE_KIND = ("regex", "metric")
 """Types whose traits are all of one kind, which need not be shown."""
 INSTRUCTIONS = "instructions"
@@ -176,11 +180,6 @@ def scale_text(scale: Mapping[str, Any]) -> str:
 
 def _number(value: Any) -> str:
     return f"{value:.2f}" if is_number(value) else "n/a"
-
-
-EXCERPT = ("excerpt", "found", "confidence", "similarity", "risk")
-REASONING = 1000
-"""Characters of what a judge thought about a field or a trait."""
 
 
 def checks(part: ChecksPart) -> list[Part]:

@@ -129,8 +129,12 @@ def of_item(path: str) -> Callable[[Row], Any]:
 
 def _found(value: Any, steps: Sequence[str]) -> Any:
     for step in steps:
-        found = value.get(step) if isinstance(value, Mapping) else None
-        value = getattr(value, step) if has(type(value)) else found
+        if has(type(value)):
+            value = getattr(value, step)
+        elif isinstance(value, Mapping):
+            value = value.get(step)
+        else:
+            return None
     return value
 
 

@@ -116,9 +116,9 @@ def quoted_rows(found: Iterable[Quotation]) -> list[QuotedRow]:
     rows = []
     for quotation in found:
         facts = {name: _text(value) for name, value in quotation.facts.items()}
-        text, similarity, left_out = facts.get("text", ""), quotation.facts.get("similarity_score"), "left_out"
+        text, error, left_out = facts.get("text", ""), facts.get("search_error"), quotation.facts.get("left_out")
+        similarity = quotation.facts.get("similarity_score")
         place = "yes" if quotation.span is not None else "in the trace" if quotation.in_trace else "no"
-        error, listed = facts.get("search_error"), quotation.facts.get(left_out)
         rows.append(
             QuotedRow(
                 kind=quotation.kind,
@@ -129,7 +129,7 @@ def quoted_rows(found: Iterable[Quotation]) -> list[QuotedRow]:
                 similarity=f"{similarity:.2f}" if is_number(similarity) else "",
                 risk=facts.get("hallucination_risk", ""),
                 explanation=facts.get("explanation", ""),
-                left_out="; ".join(map(str, listed)) if isinstance(listed, list | tuple) else facts.get(left_out, ""),
+                left_out="; ".join(map(str, left_out)) if isinstance(left_out, list | tuple) else _text(left_out),
                 justification=facts.get("hallucination_justification", ""),
                 search=f"failed: {error}" if error else facts.get("search_results", ""),
             )

@@ -95,7 +95,8 @@ def facts(result: VerificationResult) -> list[tuple[str, str]]:
 def workspace_text(row: Mapping[str, Any], folder: object) -> str:
     """Where in `folder` the files are that an agent left, or why they were not kept."""
     if not row.get("destination"):
-        return f"not kept: {row.get('skip_reason') or 'no reason is known'}"
+        reason = " ".join(str(row.get("skip_reason") or "").split())
+        return f"not kept: {reason or 'no reason is known'}"
     count = row.get("copied_file_count")
     return f"{folder}/{row['destination']}" + (f" ({plural(count, 'file')})" if isinstance(count, int) else "")
 
