@@ -29,7 +29,7 @@ from .output import note
 SECONDS = 5.0
 """Seconds between two lines, where there is no bar; chosen."""
 STEPS = 10
-"""Lines of a run that is too quick for lines by time."""
+"""Lines of a run that is too quick for lines by time; chosen."""
 
 
 class Progress:

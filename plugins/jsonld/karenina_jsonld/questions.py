@@ -32,6 +32,7 @@ PROPERTIES: Mapping[str, Callable[[str, Any], Any]] = {
     "placeholder_template": values.boolean,
 }
 TITLE_LENGTH = 30
+"""Characters of a question in the name of its template."""
 
 
 def is_placeholder(source: str) -> bool:

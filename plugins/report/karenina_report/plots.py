@@ -100,6 +100,7 @@ SIZE = 10.0
 """Points of a text."""
 MARKERS = "osD^vPX*"
 SERIES = 8
+"""Colours of the page for pairs and classes; see `ROLES`."""
 MOST_MARKS = 250
 """Of one row. More lie on each other and only make the page slow."""
 

@@ -21,9 +21,9 @@ from karenina_core.values.result import VerificationResult
 from ..output import Part, Passage, Table, inline
 
 MOST_LINES = 40
-"""Lines of a conversation that are printed, half of them from its beginning."""
+"""Lines of a conversation that are printed, half of them from its beginning; chosen."""
 WIDEST = 500
-"""Characters of such a line."""
+"""Characters of such a line; chosen."""
 ALL = "--json prints all of it"
 
 

@@ -24,6 +24,7 @@ CellType = Literal["text", "whole", "number", "boolean", "json", "value"]
   text, which says exactly what it was; in pandas it is the Python value.
 """
 LARGEST = 2**63
+"""Whole numbers from -LARGEST up to it, itself left out, have 64 bits."""
 
 
 def as_json(value: Any) -> str:

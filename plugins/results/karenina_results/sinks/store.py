@@ -33,7 +33,7 @@ from .schema import (
 )
 
 PAGE = 200
-"""Results that are read at a time."""
+"""Results that are read at a time; chosen."""
 ADDED = (
     "INSERT INTO stored_results (result_id, position, result) "
     "VALUES (?, (SELECT coalesce(max(position), 0) + 1 FROM stored_results), ?) ON CONFLICT (result_id) DO NOTHING"
