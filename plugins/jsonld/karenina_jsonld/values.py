@@ -27,14 +27,6 @@ MODEL_FIELDS: Mapping[str, Any] = {f.name: f.default for f in fields(ModelConfig
 NEVER_NULL = {"interface", "max_retries", "extra_kwargs", "mcp_urls_dict"}
 
 
-def _decoded(value: Any, *types: type) -> Any:
-    """Lists and objects may be written as JSON inside a text."""
-    if isinstance(value, str) and types:
-        inner = parse_or_none(value)
-        return inner if isinstance(inner, types) else value
-    return value
-
-
 def _unfit(name: str, wanted: str, value: Any) -> ValueError:
     return ValueError(f"{name} must be {wanted}, not {shortened(dump(value), 60)}")
 
@@ -45,10 +37,12 @@ def _reader(
     """Makes something of a value (under a name) that fits; `inside`: what may also be written as JSON inside a text."""
 
     def read(name: str, value: Any) -> T:
-        found = _decoded(value, *inside)
-        if not fits(found):
-            raise _unfit(name, wanted, found)
-        return made(found)
+        if inside and isinstance(value, str):
+            found = parse_or_none(value)
+            value = found if isinstance(found, inside) else value
+        if not fits(value):
+            raise _unfit(name, wanted, value)
+        return made(value)
 
     return read
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import field, frozen
+from karenina_vocabulary.evaluation_parts import DeepJudgmentPart
 from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
 
 from karenina_core import VerificationResult
@@ -105,16 +106,14 @@ def _fact(name: str) -> Callable[[Row], Any]:
     return lambda row: row.item.get(name)
 
 
-def _has_excerpts(row: Row) -> bool | None:
-    part = row.result.deep_judgment
-    if part is None or row.item.name is None:
-        return None
-    return bool(quoted(excerpts_of(part.extracted_excerpts, row.item.name)))
+def _of_field(read: Callable[[DeepJudgmentPart, str], bool]) -> Callable[[Row], bool | None]:
+    """What deep judgment says about the row's field; None where there is none."""
 
+    def found(row: Row) -> bool | None:
+        part, name = row.result.deep_judgment, row.item.name
+        return None if part is None or name is None else read(part, name)
 
-def _only_invented(row: Row) -> bool | None:
-    part = row.result.deep_judgment
-    return None if part is None or row.item.name is None else row.item.name in part.attributes_with_invented_excerpts
+    return found
 
 
 EXCERPT = (
@@ -134,6 +133,8 @@ EXCERPT_ADDED = (
     own("excerpt_left_out", "json", _fact("left_out"), "Asides of the passage that the quotation lacks."),
 )
 
+HAS_EXCERPTS = _of_field(lambda part, name: bool(quoted(excerpts_of(part.extracted_excerpts, name))))
+ONLY_INVENTED = _of_field(lambda part, name: name in part.attributes_with_invented_excerpts)
 JUDGMENT = Table(
     "judgment",
     (
@@ -147,7 +148,7 @@ JUDGMENT = Table(
         *EXCERPT,
         own("attribute_reasoning", "text", named("deep_judgment.attribute_reasoning")),
         own("attribute_overall_risk", "text", named("deep_judgment.hallucination_risk_assessment")),
-        own("attribute_has_excerpts", "boolean", _has_excerpts),
+        own("attribute_has_excerpts", "boolean", HAS_EXCERPTS),
         *stored("deep_judgment", "whole", "deep_judgment_model_calls", about="Of the item."),
         Column(
             "deep_judgment_excerpt_retries",
@@ -161,7 +162,7 @@ JUDGMENT = Table(
         *RUN,
         *EXCERPT_ADDED,
         *stored("template", "boolean", "verify_result"),
-        own("attribute_only_invented", "boolean", _only_invented, "Whether all its quotations are."),
+        own("attribute_only_invented", "boolean", ONLY_INVENTED, "Whether all its quotations are."),
         *ADDED,
     ),
     _of_fields,

@@ -60,11 +60,6 @@ def trait_type(trait: TraitOutcome) -> str | None:
     return LLM_KINDS.get(trait.kind or "", "llm") if trait.type == "llm" else trait.type
 
 
-def _number(row: Row) -> float | None:
-    score = row.item.score
-    return float(score) if isinstance(score, bool) or is_number(score) else None
-
-
 def _method(row: Row) -> str | None:
     """How the trait was scored."""
     deep = row.result.deep_judgment_rubric
@@ -113,7 +108,12 @@ COLUMNS = (
     own("investigation_trace", "text", INVESTIGATION, "Of agentic traits."),
     *RUN,
     own("trait_provenance", "text", of_item("trait.provenance"), "`global`, `question_specific` or `dynamic`."),
-    own("trait_number", "number", _number, "The score as a number: True 1, False 0, a class its rank."),
+    own(
+        "trait_number",
+        "number",
+        lambda row: float(s) if isinstance(s := row.item.score, bool) or is_number(s) else None,
+        "The score as a number: True 1, False 0, a class its rank.",
+    ),
     own("state", "text", of_item("trait.state"), "`ok`, `invalid`, `missing`, `error` or `skipped`."),
     own("reason", "text", lambda row: row.item.trait.reason or None, "Why there is no score."),
     own("kind", "text", of_item("trait.kind"), "`boolean`, `score`, `literal`, `template`, `metric`, ..."),

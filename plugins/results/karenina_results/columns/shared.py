@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from karenina_runs.summaries.summary import RUBRIC_STAGES
 from karenina_vocabulary.explanations import caveats_of, failure_kind, why
@@ -191,10 +190,6 @@ def extension_columns(result: VerificationResult) -> Iterator[Found]:
     """One for every value that a stage of another package added: `plugin.key`."""
     for plugin, values in result.added.items():
         for key in values:
-            read = partial(_added, plugin, key)
+            read = partial(lambda plugin, key, row: row.result.added.get(plugin, {}).get(key), plugin, key)
             about = "Added by a stage of another package."
             yield ("extension", plugin, key), Column(f"{plugin}.{key}", "value", read, about)
-
-
-def _added(plugin: str, key: str, row: Row) -> Any:
-    return row.result.added.get(plugin, {}).get(key)

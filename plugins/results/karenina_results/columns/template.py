@@ -25,7 +25,7 @@ from .shared import (
     RUN,
     extension_columns,
 )
-from .table import CellType, Column, Row, Table, named, of_item, own, stored
+from .table import Row, Table, named, of_item, own, stored
 
 # Fields
 
@@ -41,11 +41,6 @@ def _fields(result: VerificationResult) -> tuple[str | None, ...]:
 
 EXPECTED = named("template.parsed_gt_response", key="")
 EXTRACTED = named("template.parsed_llm_response", key="")
-
-
-def _field_type(row: Row) -> str | None:
-    values = (EXPECTED(row), EXTRACTED(row))
-    return next((type(value).__name__ for value in values if value is not None), None)
 
 
 TEMPLATE = Table(
@@ -75,7 +70,7 @@ TEMPLATE = Table(
         own(
             "field_type",
             "text",
-            _field_type,
+            lambda row: next((type(v).__name__ for v in (EXPECTED(row), EXTRACTED(row)) if v is not None), None),
             "Type of the expected value, else of the extracted one: `str`, ...",
         ),
         *stored("template", "boolean", "verify_result", about="None where nothing decided."),
@@ -167,14 +162,12 @@ def _cache_read(row: Row) -> Any:
     return of_item("numbers.input_token_details.cache_read")(row) if found is None else found
 
 
-def _numbers(type_: CellType, *names: str) -> tuple[Column, ...]:
-    return tuple(own(name, type_, of_item(f"numbers.{name}")) for name in names)
-
-
 USAGE_COLUMNS = (
     *IDENTITY,
     own("usage_stage", "text", of_item("stage"), "The task that models were called for."),
-    *_numbers("whole", "input_tokens", "output_tokens", "total_tokens"),
+    own("input_tokens", "whole", of_item("numbers.input_tokens")),
+    own("output_tokens", "whole", of_item("numbers.output_tokens")),
+    own("total_tokens", "whole", of_item("numbers.total_tokens")),
     own("model_used", "text", of_item("numbers.model")),
     own("input_audio_tokens", "whole", of_item("numbers.input_token_details.audio")),
     own("input_cache_read_tokens", "whole", _cache_read),

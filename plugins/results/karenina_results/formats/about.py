@@ -19,12 +19,11 @@ SHOWN = {"provider": "model_provider", "name": "model_name", "temperature": "tem
 
 def export_columns(manifest: Mapping[str, Any]) -> tuple[Column, ...]:
     """Columns that say when a table was written, with what, and of which run a row is."""
-    return tuple(Column(name, "text", partial(_cell, name, text)) for name, text in _origin(manifest).items())
 
+    def cell(name: str, text: str, row: Row) -> str:
+        return row.result.metadata.run_name or text if name == "job_id" else text  # a file may have several runs
 
-def _cell(name: str, text: str, row: Row) -> str:
-    """A file may have the results of several runs."""
-    return row.result.metadata.run_name or text if name == "job_id" else text
+    return tuple(Column(name, "text", partial(cell, name, text)) for name, text in _origin(manifest).items())
 
 
 def about_run(results: Iterable[VerificationResult], manifest: Mapping[str, Any]) -> dict[str, Any]:
