@@ -56,12 +56,12 @@ class Script:
         for name, question in self.questions.items():
             if question in text:
                 return self.items[name]
-        (item,) = (item for item in self.items.values() if any(_concludes(entry, text) for entry in item.values()))
+        (item,) = (
+            item
+            for item in self.items.values()
+            if any("deep" in entry and entry["deep"]["conclusion"] in text for entry in item.values())
+        )
         return item
-
-
-def _concludes(entry: Mapping[str, Any], text: str) -> bool:
-    return "deep" in entry and entry["deep"]["conclusion"] in text
 
 
 def _judged(item: Mapping[str, Any], request: ServedRequest) -> Mapping[str, Any]:

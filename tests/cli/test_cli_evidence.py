@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from karenina_cli.output import Passage, Table, print_parts
 from karenina_cli.show.conversation import answer_parts
-from karenina_cli.show.evidence import checks, embedding, excerpts, trait_excerpts
+from karenina_cli.show.traits import checks, embedding, excerpts, trait_excerpts
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.quotations import quotations
 from karenina_vocabulary.rubric_part import RubricPart

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_cli.options.selection import select_questions
+from karenina_cli.options.flags import select_questions
 
 from karenina_core.errors import ConfigError
 

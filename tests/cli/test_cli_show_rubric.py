@@ -12,8 +12,7 @@ import pytest
 from attrs import evolve
 from click.testing import Result
 from karenina_cli.output import Part, Table
-from karenina_cli.show.evidence import trait_excerpts
-from karenina_cli.show.traits import MOST_LINES, trait_parts, trait_totals
+from karenina_cli.show.traits import MOST_LINES, trait_excerpts, trait_parts, trait_totals
 from karenina_cli.summary import model_parts
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.summaries.trait_summary import trait_lines

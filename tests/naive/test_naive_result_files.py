@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from karenina_results.columns import RESULT
 from karenina_results.formats.csv_file import CsvFile, read_rows
 from karenina_results.formats.json_file import JsonFile
-from karenina_results.formats.sqlite_file import SqliteFile
+from karenina_results.sinks.sqlite import SqliteFile
 from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core import ModelIdentity, VerificationResult

@@ -84,8 +84,11 @@ def print_parts(parts: Iterable[Part], out: IO[str]) -> None:
     for part in filled(*parts):
         if isinstance(part, str):
             click.echo(printable(part), file=out)
+        elif isinstance(part, Passage) and terminal:
+            _wrap_with_rich(part, out)
         elif isinstance(part, Passage):
-            (_wrap_with_rich if terminal else _indent_plainly)(part, out)
+            for line in _bracketed(part).split("\n"):
+                click.echo(f"  {printable(line)}" if line else "", file=out)
         else:
             (_draw_with_rich if terminal else _draw_plainly)(part, out)
 
@@ -126,11 +129,6 @@ def _draw_plainly(table: Table, out: IO[str]) -> None:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo(f"  {line.rstrip()}", file=out)
     click.echo(file=out)
-
-
-def _indent_plainly(passage: Passage, out: IO[str]) -> None:
-    for line in _bracketed(passage).split("\n"):
-        click.echo(f"  {printable(line)}" if line else "", file=out)
 
 
 def _bracketed(passage: Passage) -> str:

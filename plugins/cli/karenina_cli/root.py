@@ -13,10 +13,9 @@ import click
 from karenina_core import __version__
 from karenina_core.errors import PluginError, did_you_mean
 
-from .entries import imported, owner_of
+from .entries import imported, owner_of, source_help
 from .exits import ended_by
 from .output import note
-from .source_help import source_help
 
 LONGEST = 80
 """Characters of a line of help: the width that click assumes for a terminal."""

@@ -1,26 +1,147 @@
-"""A run in this thread, with the signals that end it early."""
+"""A run in this thread, with its progress on stderr and the signals that end it early."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from karenina_runs.execute.control import RunControl
 from karenina_runs.folder.status import cancel_command, resume_command, standing
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
+from karenina_core.log import configure
+from karenina_core.values.result import VerificationResult
 
-from .exits import Interrupted
+from .exits import INTERRUPTED, Interrupted
 from .output import note
-from .progress import Progress
-from .signals import answered_signals, default_signals
+
+SECONDS = 5.0
+"""Seconds between two lines, where there is no bar; chosen."""
+STEPS = 10
+"""Lines of a run that is too quick for lines by time; chosen."""
+
+
+class Progress:
+    """Counts finished items and shows the count. It never raises: a run continues without it."""
+
+    def __init__(self, total: int, *, quiet: bool = False, done: int = 0, errors: int = 0) -> None:
+        """`done` and `errors` are those of before."""
+        self.total = total
+        self.done = done
+        self.errors = errors
+        self._quiet = quiet
+        self._started = self._last = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        if not self._quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            columns = (
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}", markup=False),
+                TimeElapsedColumn(),
+            )
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+            self._task = self._bar.add_task(self._description(), total=self.total, completed=self.done)
+            self._bar.start()
+        configure()  # the log follows stderr, which a bar replaces while it is shown
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        configure()
+
+    def advance(self, result: VerificationResult) -> None:
+        """One item more."""
+        self.done += 1
+        self.errors += result.metadata.outcome == "error"
+        if self._quiet:
+            return
+        now = time.monotonic()
+        step = self.done * STEPS // self.total > (self.done - 1) * STEPS // self.total
+        try:
+            if self._bar is not None:
+                self._bar.update(self._task, completed=self.done, description=self._description())
+            elif step or now - self._last >= SECONDS:
+                self._last = now
+                note(f"{self.done}/{self.total} {self._description()}, {now - self._started:.1f} s")
+        except (OSError, ValueError):  # stderr is closed
+            self._quiet = True
+
+    def _description(self) -> str:
+        return f"items, {self.errors} with errors" if self.errors else "items"
+
+
+PATIENCE = 5.0
+"""Seconds that the event loop has to answer the second signal. What holds it up for so long will hardly end soon; the
+longest turn that is expected in a run, a search for a pattern, takes two."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def answered_signals(interrupted: Callable[[], None], message: str) -> Iterator[None]:
+    """Call `interrupted` in the running event loop for each signal.
+
+    Where the loop has not answered the second one for `PATIENCE` seconds, because a template's code does not end, the
+    process writes `message` to stderr and exits at once: what a run has acknowledged is on the disk. This needs
+    Python to run the handlers of signals, as it does between two lines of Python and within `re`, not in C code that
+    keeps the interpreter to itself. Without effect on Windows, and in a thread other than the main one.
+    """
+    came = 0
+
+    def counted(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came += 1
+        if came == 2:
+            signal.signal(signal.SIGALRM, unanswered)
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+
+    def unanswered(number: int, frame: FrameType | None) -> None:
+        os.write(2, f"{message}\n".encode(errors="replace"))  # stderr may be locked by what was interrupted
+        os._exit(INTERRUPTED)
+
+    def answered() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        interrupted()
+
+    loop, installed = asyncio.get_running_loop(), False
+    with suppress(RuntimeError, ValueError):  # only Unix has it, only in the main thread
+        for number in SIGNALS:
+            loop.add_signal_handler(number, answered)  # wakes the loop up, whichever thread gets the signal
+            signal.signal(number, counted)
+        installed = True
+    try:
+        yield
+    finally:
+        if installed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def default_signals() -> None:
+    """From now on a signal ends the process, as in any other program. In the event loop's thread."""
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.remove_signal_handler(number)
+
 
 DRAINING = "interrupted: waiting for the calls that are under way; interrupt once more to end at once"
 Work = Callable[..., Coroutine[Any, Any, VerificationResultSet]]

@@ -20,17 +20,14 @@ from karenina_runs.results.exports import Format, export_results, ready_format
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.results.stored import stored_results
 
-from karenina_core.errors import TemplateRefused, one_line, plural
+from karenina_core.errors import one_line, plural
 from karenina_core.log import configure
 
 from .exits import OK, SOME_FAILED
-from .options.answers import given_answers
-from .options.flags import configured, trust_line
-from .options.selection import select_questions
+from .options.flags import configured, given_answers, select_questions, trust_line, trusted_with
 from .output import Part, note, own_stdout, print_json, print_parts
 from .plugin_options import given_files
-from .progress import Progress
-from .running import carried_out
+from .running import Progress, carried_out
 from .summary import run_parts
 
 
@@ -141,7 +138,5 @@ def _prepared(path: Path, options: Mapping[str, Any], trusting: str) -> Prepared
     if options["questions"] is not None:
         ids = select_questions(options["questions"], [question.id for question in benchmark])
     answers = given_answers(options, loaded.app)
-    try:
+    with trusted_with(trusting, f"the author of {path}"):
         return prepare(benchmark, loaded.config, app=loaded.app, question_ids=ids, answers=answers)
-    except TemplateRefused as error:
-        raise TemplateRefused(f"{error}\nIf you trust the author of {path}, type:\n{trusting}") from error

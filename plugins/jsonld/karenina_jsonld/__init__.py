@@ -26,7 +26,7 @@ def karenina_load_benchmark(path: Path, data: bytes, app: Karenina) -> Benchmark
     """
     if path.suffix.lower() != ".jsonld" and not any(mark in data for mark in MARKS):
         return None
-    from .reader import load
+    from .files import load
 
     return load(path, data, app)
 
@@ -39,6 +39,6 @@ def karenina_save_benchmark(benchmark: BenchmarkData, path: Path, app: Karenina)
     """
     if path.suffix.lower() not in SUFFIXES:
         return None
-    from .writer import save
+    from .files import save
 
     return save(benchmark, path, app)

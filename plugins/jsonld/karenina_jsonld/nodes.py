@@ -13,7 +13,9 @@ import attrs
 from attrs import field, frozen
 
 MAX_BYTES = 256 * 1024 * 1024
+"""Of a file; chosen: it is in memory as text and as values."""
 MAX_DEPTH = 64
+"""Of nested values; chosen, far below what the recursive functions here can follow."""
 TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels; flatten the innermost values"
 BOM = "\ufeff"
 SURROGATES = re.compile("[\ud800-\udfff]")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -40,28 +41,30 @@ class Evaluator:
         fields = {field.name for field in attrs.fields(self.own.trait_class)}
         return sorted(set(names) - fields)
 
-    def read(self, data: Mapping[str, Any]) -> RubricTrait:
-        """The trait of a rating: `name`, `description` and the values of its properties. Raises ValueError."""
+    @contextmanager
+    def _blamed(self, verb: str) -> Iterator[None]:
+        """Every error becomes a ValueError."""
         try:
-            unknown = self.unknown(data)
-            trait = self.own.decode({name: value for name, value in data.items() if name not in unknown})
+            yield
         except ValueError:
             raise
         except Exception as error:
-            raise ValueError(f"plugin {self.plugin!r} failed to read it: {one_line(error)}") from error
+            raise ValueError(f"plugin {self.plugin!r} failed to {verb} it: {one_line(error)}") from error
+
+    def read(self, data: Mapping[str, Any]) -> RubricTrait:
+        """The trait of a rating: `name`, `description` and the values of its properties. Raises ValueError."""
+        with self._blamed("read"):
+            unknown = self.unknown(data)
+            trait = self.own.decode({name: value for name, value in data.items() if name not in unknown})
         if not isinstance(trait, RubricTrait) or trait.name != data.get("name"):
             raise ValueError(f"plugin {self.plugin!r} reads it as {trait!r:.60}, which is no trait of this name")
         return trait
 
     def write(self, trait: RubricTrait) -> dict[str, Any]:
         """The values of the properties of its rating. Raises ValueError where they would not be read as this trait."""
-        try:
+        with self._blamed("write"):
             encoded = plain(self.own.encode(trait))
             fields = {name: value for name, value in encoded.items() if name not in ("name", "description")}
-        except ValueError:
-            raise
-        except Exception as error:
-            raise ValueError(f"plugin {self.plugin!r} failed to write it: {one_line(error)}") from error
         if fields.get("summary", ...) is None:
             del fields["summary"]
         if (

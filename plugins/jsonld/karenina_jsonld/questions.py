@@ -12,11 +12,12 @@ from attrs import frozen
 
 from karenina_core.values.identity import question_urn
 from karenina_core.values.question import Question
+from karenina_core.values.rubric import DynamicRubric, Rubric
 
 from . import values
 from .nodes import Findings, merged, objects, plain, properties, property_value, with_list
 from .others import OtherTypes
-from .ratings import Rated, dynamic_rubric_of, encode_rating, merged_ratings, rated, read_ratings, rubric_of
+from .ratings import Rated, encode_rating, merged_ratings, rated, read_ratings, rubric_of
 from .vocabulary import CUSTOM, DECLARATIVE
 
 # Longer sources are never placeholders, and a bound on the length bounds the parser's recursion.
@@ -31,6 +32,7 @@ PROPERTIES: Mapping[str, Callable[[str, Any], Any]] = {
     "placeholder_template": values.boolean,
 }
 TITLE_LENGTH = 30
+"""Characters of a question in the name of its template."""
 
 
 def is_placeholder(source: str) -> bool:
@@ -41,37 +43,38 @@ def is_placeholder(source: str) -> bool:
         module = ast.parse(textwrap.dedent(source).strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError, Warning):
         return False
-    body = [node for node in _code(module.body) if not isinstance(node, ast.Import | ast.ImportFrom)]
-    if len(body) != 1 or not isinstance(body[0], ast.ClassDef):
-        return False
-    members = _code(body[0].body)
-    return len(members) == 2 and sum(map(_is_response, members)) == 1 and sum(map(_returns_false, members)) == 1
+    match [node for node in _code(module.body) if not isinstance(node, ast.Import | ast.ImportFrom)]:
+        case [ast.ClassDef(body=body)]:
+            members = _code(body)
+            return len(members) == 2 and sum(map(_is_response, members)) == 1 and sum(map(_returns_false, members)) == 1
+    return False
 
 
 def _code(body: list[ast.stmt]) -> list[ast.stmt]:
     """Statements without docstrings, other bare texts and `pass`."""
-    return [node for node in body if not isinstance(node, ast.Pass) and not _is_text(node)]
 
+    def says_nothing(node: ast.stmt) -> bool:
+        match node:
+            case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
+                return True
+        return False
 
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return [node for node in body if not says_nothing(node)]
 
 
 def _is_response(node: ast.stmt) -> bool:
-    if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.target.id != "response":
-        return False
-    annotation = node.annotation
-    return (isinstance(annotation, ast.Name) and annotation.id == "str") or (
-        isinstance(annotation, ast.Constant) and annotation.value == "str"
-    )
+    match node:
+        case ast.AnnAssign(target=ast.Name(id="response"), annotation=ast.Name("str") | ast.Constant("str")):
+            return True
+    return False
 
 
 def _returns_false(node: ast.stmt) -> bool:
-    if not isinstance(node, ast.FunctionDef) or node.name != "verify":
-        return False
-    match _code(node.body):
-        case [ast.Return(value=ast.Constant(value=False))]:
-            return True
+    match node:
+        case ast.FunctionDef(name="verify", body=body):
+            match _code(body):
+                case [ast.Return(value=ast.Constant(value=False))]:
+                    return True
     return False
 
 
@@ -146,8 +149,8 @@ def read_item(node: Any, question_id: str, where: str, findings: Findings, other
             fields[name] = findings.attempt(where, values.text, key, node[key])
     fields["keywords"] = findings.attempt(where, _keywords, item, node)
     traits = read_ratings(item, "QuestionSpecific", f"{where}.item", findings, others)
-    fields["question_rubric"] = findings.attempt(where, rubric_of, traits)
-    fields["question_dynamic_rubric"] = findings.attempt(where, dynamic_rubric_of, traits)
+    fields["question_rubric"] = findings.attempt(where, rubric_of, Rubric, traits)
+    fields["question_dynamic_rubric"] = findings.attempt(where, rubric_of, DynamicRubric, traits)
     if len(findings.problems) > before:
         return None
     fields["custom_metadata"] = {name.removeprefix(CUSTOM): v for name, v in found.items() if name.startswith(CUSTOM)}

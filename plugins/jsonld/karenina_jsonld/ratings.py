@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import frozen
 from karenina_vocabulary.traits import LLMRubricTrait, RegexRubricTrait, Trait
@@ -18,6 +18,7 @@ from .values import unknown_settings
 from .vocabulary import DYNAMIC, DYNAMIC_TYPE, PREFIX, PUBLISHED, TRAIT_TYPES, Scope, published, scope_of, suffix_of
 
 Node = dict[str, Any]
+R = TypeVar("R", Rubric, DynamicRubric)
 
 
 @frozen
@@ -38,16 +39,12 @@ def rated(static: Iterable[RubricTrait] | None, dynamic: Iterable[RubricTrait] |
     return [*(Rated(trait) for trait in static or ()), *(Rated(trait, dynamic=True) for trait in dynamic or ())]
 
 
-def rubric_of(found: Iterable[Rated | None]) -> Rubric | None:
-    """The static traits as a rubric, None where there are none. Raises ValueError for a name that occurs twice."""
-    traits = [one.trait for one in found if one is not None and not one.dynamic]
-    return Rubric.from_traits(traits) if traits else None
-
-
-def dynamic_rubric_of(found: Iterable[Rated | None]) -> DynamicRubric | None:
-    """The dynamic traits as a rubric, None where there are none. Raises ValueError for a name that occurs twice."""
-    traits = [one.trait for one in found if one is not None and one.dynamic]
-    return DynamicRubric.from_traits(traits) if traits else None
+def rubric_of(cls: type[R], found: Iterable[Rated | None]) -> R | None:
+    """The static or the dynamic traits as a rubric, None where there are none. Raises ValueError for a name that occurs
+    twice."""
+    dynamic = issubclass(cls, DynamicRubric)
+    traits = [one.trait for one in found if one is not None and one.dynamic == dynamic]
+    return cls.from_traits(traits) if traits else None
 
 
 def read_ratings(

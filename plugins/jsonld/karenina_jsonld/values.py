@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import operator
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from attrs import fields
 from karenina_calls.secrets.known_secrets import secret_settings
@@ -19,7 +19,9 @@ from karenina_core.values.convert import structure, unstructure
 from .nodes import dump, parse_or_none, plain
 from .vocabulary import SECRET_KEYS
 
+T = TypeVar("T")
 LARGEST = 2**53
+"""Up to it every whole number is a floating point number, too."""
 MODEL_FIELDS: Mapping[str, Any] = {f.name: f.default for f in fields(ModelConfig)}
 # Other programs write null for these and mean their default.
 NEVER_NULL = {"interface", "max_retries", "extra_kwargs", "mcp_urls_dict"}
@@ -29,72 +31,60 @@ def _unfit(name: str, wanted: str, value: Any) -> ValueError:
     return ValueError(f"{name} must be {wanted}, not {shortened(dump(value), 60)}")
 
 
-def text(name: str, value: Any) -> str:
-    """A text, also an empty one."""
-    if isinstance(value, str):
-        return value
-    raise _unfit(name, "a text", value)
+def _reader(
+    wanted: str, fits: Callable[[Any], bool], made: Callable[[Any], T], *inside: type
+) -> Callable[[str, Any], T]:
+    """Makes something of a value (under a name) that fits; `inside`: what may also be written as JSON inside a text."""
+
+    def read(name: str, value: Any) -> T:
+        if inside and isinstance(value, str):
+            found = parse_or_none(value)
+            value = found if isinstance(found, inside) else value
+        if not fits(value):
+            raise _unfit(name, wanted, value)
+        return made(value)
+
+    return read
 
 
-def boolean(name: str, value: Any) -> bool:
-    """True or false; 1, 0 and texts are neither."""
-    if isinstance(value, bool):
-        return value
-    raise _unfit(name, "true or false", value)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
-def number(name: str, value: Any) -> float:
-    """A number of at most 2**53 in size."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST:
-        return float(value)
-    raise _unfit(name, "a number", value)
+def _all(*types: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(isinstance(entry, types) for entry in value)
 
 
-def whole(name: str, value: Any) -> int:
-    """A whole number, also written as `5.0`."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST and value == int(value):
-        return int(value)
-    raise _unfit(name, "a whole number", value)
-
-
-def _decoded(value: Any, *types: type) -> Any:
-    """Lists and objects may be written as JSON inside a text."""
-    if isinstance(value, str):
-        inner = parse_or_none(value)
-        return inner if isinstance(inner, types) else value
+def _same(value: Any) -> Any:
     return value
 
 
-def texts(name: str, value: Any) -> tuple[str, ...]:
-    """A list of texts, or one as JSON inside a text."""
-    value = _decoded(value, list)
-    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
-        return tuple(value)
-    raise _unfit(name, "a list of texts", value)
-
-
-def examples(name: str, value: Any) -> tuple[Mapping[str, Any], ...]:
-    """A list of objects, or one as JSON inside a text."""
-    value = _decoded(value, list)
-    if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
-        return tuple(value)
-    raise _unfit(name, "a list of objects with question and answer", value)
-
-
-def object_or_text(name: str, value: Any) -> Mapping[str, Any] | str:
-    """An object, an object as JSON inside a text, or any other text."""
-    value = _decoded(value, dict, str)
-    if isinstance(value, dict | str):
-        return value
-    raise _unfit(name, "an object or a text", value)
-
-
-def texts_or_text(name: str, value: Any) -> list[Any] | str:
-    """A list of anything, a list as JSON inside a text, or any other text."""
-    value = _decoded(value, list, str)
-    if isinstance(value, list | str):
-        return value
-    raise _unfit(name, "a list or a text", value)
+text = _reader("a text", lambda value: isinstance(value, str), str)
+boolean = _reader("true or false", lambda value: isinstance(value, bool), bool)
+"""1, 0 and texts are neither."""
+number = _reader("a number", _is_number, float)
+"""At most 2**53 in size."""
+whole = _reader("a whole number", lambda value: _is_number(value) and value == int(value), int)
+"""Also written as `5.0`."""
+texts: Callable[[str, Any], tuple[str, ...]] = _reader("a list of texts", _all(str), tuple, list)
+examples: Callable[[str, Any], tuple[Mapping[str, Any], ...]] = _reader(
+    "a list of objects with question and answer", _all(dict), tuple, list
+)
+object_or_text = _reader("an object or a text", lambda value: isinstance(value, dict | str), _same, dict, str)
+texts_or_text = _reader("a list or a text", lambda value: isinstance(value, list | str), _same, list, str)
+classes: Callable[[str, Any], dict[str, str | None]] = _reader(
+    "an object of class names with a description or null",
+    lambda value: isinstance(value, dict) and all(about is None or isinstance(about, str) for about in value.values()),
+    _same,
+    dict,
+)
+"""In order."""
+kind = _reader(
+    'boolean, score, literal or {"type": "template", "schema": {...}}',
+    lambda value: isinstance(value, str) or (isinstance(value, dict) and value.get("type") == "template"),
+    _same,
+    dict,
+)
 
 
 def written_text(value: Any) -> str:
@@ -102,22 +92,6 @@ def written_text(value: Any) -> str:
     if isinstance(value, str) and not isinstance(parse_or_none(value), dict | list | str):
         return value
     return dump(plain(value))
-
-
-def classes(name: str, value: Any) -> dict[str, str | None]:
-    """Class names with their descriptions, in order; also as JSON inside a text."""
-    value = _decoded(value, dict)
-    if isinstance(value, dict) and all(entry is None or isinstance(entry, str) for entry in value.values()):
-        return value
-    raise _unfit(name, "an object of class names with a description or null", value)
-
-
-def kind(name: str, value: Any) -> Any:
-    """The name of a kind, or a template kind; also as JSON inside a text."""
-    value = _decoded(value, dict)
-    if isinstance(value, str) or (isinstance(value, dict) and value.get("type") == "template"):
-        return value
-    raise _unfit(name, 'boolean, score, literal or {"type": "template", "schema": {...}}', value)
 
 
 def code(name: str, value: Any) -> bytes | None:

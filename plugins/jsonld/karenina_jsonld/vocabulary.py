@@ -77,10 +77,8 @@ def completed_context(context: Any) -> Any:
 
 def published(trait: RubricTrait) -> Trait | None:
     """The trait, where it is exactly of a published class; a subclass has fields that the format does not know."""
-    for cls in PUBLISHED.values():
-        if type(trait) is cls and isinstance(trait, cls):
-            return trait
-    return None
+    own = PUBLISHED.get(trait.type_name)
+    return trait if isinstance(trait, Trait) and type(trait) is own else None
 
 
 def suffix_of(trait: Trait) -> str:

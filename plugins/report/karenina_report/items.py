@@ -6,104 +6,40 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from attrs import frozen
-from karenina_runs.summaries.details import check_rows, embedding_text, facts, field_rows, pattern_rows, remarks
-from karenina_runs.summaries.details import shown_messages as read_messages
+from karenina_cli.show.traits import score_text, type_text
+from karenina_runs.summaries.details import facts, remarks, shown_messages, workspace_text
+from karenina_runs.summaries.item_rows import (
+    as_json,
+    check_rows,
+    embedding_text,
+    field_rows,
+    pattern_rows,
+    quoted_rows,
+    reasoning_rows,
+    trait_details,
+    trait_reason,
+)
 from karenina_runs.workspaces.workspace_capture import WORKSPACES
 from karenina_vocabulary.explanations import caveats_of, why
-from karenina_vocabulary.quotations import Piece, judged_text, pieces, quotations
+from karenina_vocabulary.quotations import judged_text, pieces, quotations
+from karenina_vocabulary.rubric_part import COUNTS, FAILED, RubricPart, TraitOutcome, read_traits
 
 from karenina_core import VerificationResult
-from karenina_core.errors import plural
-from karenina_core.values.result import MetadataPart
 
-from .evidence import Evidence, evidence_of
 from .outcomes import CAVEATS, KINDS, OutcomeKind
-from .texts import cut, number, seconds, usage_cells, value
-from .traits import TraitView, trait_views
+from .texts import cut, number, seconds, usage_cells
 
-Rows = Sequence[Sequence[str]]
 MARKS = {True: ("right", "✓ right"), False: ("wrong", "✗ wrong"), None: ("missing", "– not found")}
 NOT_COMPARED = ("", "not compared")
+MET = {True: "✓ met", False: "✗ not met"}
 
 
-@frozen
-class Sibling:
+class Sibling(NamedTuple):
     """Another answer to the same question."""
 
     anchor: str
     outcome: OutcomeKind
     label: str
-
-
-@frozen(kw_only=True)
-class Text:
-    """A text of a model, cut where it is very long."""
-
-    pieces: Sequence[Piece]
-    left_out: int = 0
-
-
-@frozen
-class Field:
-    """One field of the template."""
-
-    name: str
-    expected: str
-    extracted: str
-    mark: str
-    comparison: str
-    score: str
-
-
-class Block(NamedTuple):
-    """What a message says, thinks, asks of a tool, or brings back from one."""
-
-    label: str
-    text: str
-    left_out: int = 0
-
-
-class ShownMessage(NamedTuple):
-    """One message."""
-
-    role: str
-    blocks: tuple[Block, ...]
-
-
-@frozen(kw_only=True)
-class Item:
-    """What the template of an item needs."""
-
-    anchor: str
-    outcome: OutcomeKind
-    detail: str
-    metadata: MetadataPart
-    reason: str
-    answer: Text
-    raw_answer: Text | None
-    """The whole reply, where the judge read something else."""
-    error: str
-    caveats: Sequence[tuple[str, str]]
-    """Name and meaning."""
-    notes: Sequence[str]
-    fields: Sequence[Field]
-    granular: str
-    patterns: Rows
-    checks: Rows
-    embedding: str
-    evidence: Evidence
-    traits: Sequence[TraitView]
-    skipped: Sequence[TraitView]
-    investigation: str
-    ledger: Rows
-    trail: Sequence[tuple[str, str, str, str]]
-    sent: Sequence[ShownMessage]
-    trace: Sequence[ShownMessage]
-    usage: Rows
-    facts: Rows
-    extensions: str
-    siblings: Sequence[Sibling]
 
 
 def anchors(results: Iterable[VerificationResult]) -> list[str]:
@@ -124,86 +60,108 @@ def item_view(
     anchor: str,
     siblings: Sequence[Sibling] = (),
     workspace: Mapping[str, Any] | None = None,
-) -> Item:
-    """Everything about one result; `workspace` is what the run says about the files that its agent left."""
+) -> dict[str, Any]:
+    """Everything about one result, as `item.html` names it; `workspace` is what the run says about the files that its
+    agent left."""
     metadata, generation, template = result.metadata, result.generation, result.template
     read = judged_text(result)
     found = quotations(result, read)
-    views = trait_views(result.rubric) if result.rubric else []
-    fields, patterns = [], []
-    if template:
-        for row in field_rows(template):
-            comparison = MARKS[row.right] if row.compared else NOT_COMPARED
-            fields.append(Field(row.name, row.expected, row.extracted, *comparison, _score(row.score)))
-        marks = ("✗ not met", "✓ met")
-        patterns = [(name, marks[met], *cells) for name, met, *cells in pattern_rows(template)]
-    return Item(
-        anchor=anchor,
-        outcome=KINDS[metadata.outcome],
-        detail=metadata.outcome_detail or "",
-        metadata=metadata,
-        reason=why(result),
-        answer=_text(read, found),
-        raw_answer=None if read == generation.raw_llm_response else _text(generation.raw_llm_response),
-        error=metadata.error or "",
-        caveats=[(name, CAVEATS.get(name, "")) for name in caveats_of(result)],
-        notes=remarks(result),
-        fields=fields,
-        granular=_score(template.verify_granular_result if template else None),
-        patterns=patterns,
-        checks=check_rows(result.checks),
-        embedding=embedding_text(template, f" by {template.embedding_model_used}") if template else "",
-        evidence=evidence_of(result, found),
-        traits=[view for view in views if view.state != "skipped"],
-        skipped=[view for view in views if view.state == "skipped"],
-        investigation=(template.investigation_trace or "") if template else "",
-        ledger=[(entry.stage, value(entry.effect), entry.reason) for entry in result.ledger],
-        trail=[(entry.stage, entry.status, seconds(entry.seconds), entry.reason) for entry in result.trail],
-        sent=_messages(generation.conversation_context),
-        trace=_messages(generation.trace_messages),
-        usage=[
+    text, left_out = cut(read)
+    traits = [_trait(trait, result.rubric) for trait in read_traits(result.rubric)] if result.rubric else []
+    return {
+        "anchor": anchor,
+        "outcome": KINDS[metadata.outcome],
+        "detail": metadata.outcome_detail or "",
+        "metadata": metadata,
+        "reason": why(result),
+        "answer": pieces(text, found),
+        "left_out": left_out,
+        "raw_answer": None if read == generation.raw_llm_response else generation.raw_llm_response,
+        "error": metadata.error or "",
+        "caveats": [(name, CAVEATS.get(name, "")) for name in caveats_of(result)],
+        "notes": remarks(result),
+        "fields": [
+            (row, *(MARKS[row.right] if row.compared else NOT_COMPARED), _score(row.score))
+            for row in (field_rows(template) if template else ())
+        ],
+        "granular": _score(template.verify_granular_result if template else None),
+        "patterns": [(name, MET[met], *cells) for name, met, *cells in (pattern_rows(template) if template else ())],
+        "checks": check_rows(result.checks),
+        "embedding": embedding_text(template, f" by {template.embedding_model_used}") if template else "",
+        **_evidence(result),
+        "quoted": quoted_rows(found),
+        "traits": [trait for trait in traits if trait["state"] != "skipped"],
+        "skipped": [trait for trait in traits if trait["state"] == "skipped"],
+        "investigation": (template.investigation_trace or "") if template else "",
+        "ledger": [(entry.stage, as_json(entry.effect), entry.reason) for entry in result.ledger],
+        "trail": [(entry.stage, entry.status, seconds(entry.seconds), entry.reason) for entry in result.trail],
+        "sent": shown_messages(generation.conversation_context),
+        "trace": shown_messages(generation.trace_messages),
+        "usage": [
             (f"{task} (shared)" if row.get("cached") else task, str(row.get("model") or ""), *usage_cells(row))
             for task, row in generation.usage_metadata.items()
             if isinstance(row, Mapping) and row
         ],
-        facts=_facts(result, workspace or {}),
-        extensions=value(result.added) if result.added else "",
-        siblings=siblings,
-    )
-
-
-def _text(text: str, found: Iterable[Any] = ()) -> Text:
-    kept, left_out = cut(text)
-    return Text(pieces=pieces(kept, found), left_out=left_out)
+        "facts": _facts(result, workspace or {}),
+        "extensions": as_json(result.added) if result.added else "",
+        "siblings": siblings,
+    }
 
 
 def _score(found: float | None) -> str:
     return "" if found is None else number(float(found))
 
 
-def _facts(result: VerificationResult, workspace: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Who answered and judged, the facts that `karenina show` gives too, and where the files of the agent are."""
-    metadata, metrics = result.metadata, result.generation.agent_metrics
-    details = {
-        "answering model": metadata.answering_model,
-        "judge": metadata.parsing_model,
-        "replicate": str(metadata.replicate),
-        "took": seconds(metadata.execution_time),
-    }
-    found = [*details.items(), *facts(result), *([("agent", value(metrics))] if metrics else [])]
-    if workspace.get("destination"):
-        count = workspace.get("copied_file_count")
-        files = f" ({plural(count, 'file')})" if isinstance(count, int) else ""
-        found.append(("workspace", f"{WORKSPACES}/{workspace['destination']}{files}"))
-        found += [("not kept", str(error)) for error in workspace.get("copy_errors") or ()]
-    elif workspace:
-        found.append(("workspace", f"not kept: {workspace.get('skip_reason') or 'no reason is known'}"))
+def _evidence(result: VerificationResult) -> dict[str, Any]:
+    """What deep judgment concluded; what no quotation was found for, and what only invented ones were given for."""
+    fields, traits = result.deep_judgment, result.deep_judgment_rubric
+    found: dict[str, list[Any]] = {"reasoning": [], "without": [], "invented": []}
+    for kind, part in (("field", fields), ("trait", traits)):
+        if part is not None:
+            found["reasoning"] += [(f"{kind} {name}", risk, text) for name, risk, text in reasoning_rows(part)]
+    if fields is not None:
+        found["without"] += [f"field {name}" for name in fields.attributes_without_excerpts]
+        found["invented"] += [f"field {name}" for name in fields.attributes_with_invented_excerpts]
+    if traits is not None:
+        found["without"] += [f"trait {name}" for name in traits.traits_without_valid_excerpts]
+        found["invented"] += [f"trait {name}" for name in traits.traits_with_invented_excerpts]
     return found
 
 
-def _messages(rows: Iterable[Mapping[str, Any]]) -> list[ShownMessage]:
-    """Messages in either form that results store; what is of no form as JSON."""
+def _trait(trait: TraitOutcome, rubric: RubricPart) -> dict[str, Any]:
+    """One trait. `failed`: it should have a score and has none; `good`: of a boolean, whether the score is the better
+    one, None where the scale does not say."""
+    texts, tables = trait_details(trait)
+    counted = [[bucket, str(text)] for bucket in COUNTS for text in trait.confusion.get(bucket) or ()]
+    records = [(name.replace("_", " "), columns, rows) for name, columns, rows in tables]
+    if counted and not records:
+        records.append(("what was counted", ["counted as", "text"], counted))
+    is_judged = isinstance(trait.value, bool) and trait.higher_is_better is not None
+    return {
+        "name": trait.name,
+        "type": type_text(trait.type, trait.kind),
+        "score": score_text(trait),
+        "state": trait.state,
+        "failed": trait.state in FAILED,
+        "good": (trait.value == trait.higher_is_better) if is_judged else None,
+        "reason": trait_reason(trait),
+        "provenance": (trait.provenance or "").replace("_", " "),
+        "details": [(name.replace("_", " "), text) for name, text in texts],
+        "records": records,
+        "investigation": str(rubric.agentic_trait_investigation_traces.get(trait.name) or ""),
+    }
+
+
+def _facts(result: VerificationResult, workspace: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Who answered and judged, the facts that `karenina show` gives too, and where the files of the agent are."""
+    metadata, metrics = result.metadata, result.generation.agent_metrics
     return [
-        ShownMessage(message.role, tuple(Block(block.label, *cut(block.text)) for block in message.blocks))
-        for message in read_messages(rows)
+        ("answering model", metadata.answering_model),
+        ("judge", metadata.parsing_model),
+        ("replicate", str(metadata.replicate)),
+        ("took", seconds(metadata.execution_time)),
+        *facts(result),
+        *([("agent", as_json(metrics))] if metrics else []),
+        *([("workspace", workspace_text(workspace, WORKSPACES))] if workspace else []),
+        *(("not kept", str(error)) for error in workspace.get("copy_errors") or ()),
     ]

@@ -12,6 +12,7 @@ from karenina_compare.measures import PASS_RATE
 from karenina_compare.numbers import headline_numbers
 from karenina_compare.question_groups import Cluster
 from karenina_runs.results.results import VerificationResultSet
+from karenina_runs.summaries.item_rows import as_json
 from karenina_runs.summaries.summary import usage_by_task
 from markupsafe import Markup
 
@@ -20,10 +21,9 @@ from karenina_core.errors import plural
 
 from . import plots
 from .outcomes import CAVEATS, GROUPS, KINDS, OutcomeKind, present
-from .pairs import Pair, Ranks, pairs_of
-from .profile import TraitProfile, profiles
-from .svg import as_svg
-from .texts import usage_cells, value, without_secrets
+from .pairs import Pair, Ranks, TraitProfile, pairs_of, profiles
+from .plots import as_svg
+from .texts import usage_cells, without_secrets
 
 MOST_QUESTIONS = 40
 """Questions that are listed on the overview; all items are in the list below it."""
@@ -65,53 +65,10 @@ class QuestionRow:
     """For each pair: anchor, outcome and replicate of every item."""
 
 
-@frozen(kw_only=True)
-class RunFacts:
-    """What the manifest says, as far as it can be read. Everything is text for people."""
-
-    known: bool
-    run_name: str
-    status: str
-    created_at: str
-    mode: str
-    items: str
-    benchmark: str
-    sha256: str
-    warnings: Sequence[str]
-    versions: Sequence[tuple[str, str]]
-
-
-@frozen(kw_only=True)
-class Overview:
-    """What the template of the overview needs."""
-
-    pairs: Sequence[Pair]
-    notes: Sequence[str]
-    """Of the numbers: what could not be put together."""
-    kinds: Sequence[OutcomeKind]
-    failures: Sequence[FailureRow]
-    caveats: Sequence[tuple[str, str, Sequence[int]]]
-    """Name, meaning, and the number of items of each pair."""
-    unsure: Sequence[str]
-    """Why numbers of several answers have no interval."""
-    unranked: bool
-    """Whether there are too many models to compare them all."""
-    traits: Sequence[TraitProfile]
-    questions: Sequence[QuestionRow]
-    more_questions: int
-    usage: Sequence[Sequence[str]]
-    plots: Mapping[str, Plot]
-    class_plots: Sequence[Plot]
-    """Of literal traits."""
-    run: RunFacts
-    configuration: Sequence[tuple[str, str]]
-    plugins: Sequence[Sequence[str]]
-
-
 def overview_of(
     results: VerificationResultSet, anchors: Sequence[str], manifest: Mapping[str, Any], cluster: Cluster | None = None
-) -> Overview:
-    """Rates, failures, traits, cost, and how the run was made."""
+) -> dict[str, Any]:
+    """Rates, failures, traits, cost, and how the run was made, as `overview.html` names them."""
     headline = headline_numbers(results, cluster=cluster)
     # how many answering models the judge has that has most of them
     judged = {(result.metadata.parsing_model, result.metadata.answering_model) for result in results}
@@ -125,31 +82,29 @@ def overview_of(
     rows = [row for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
     active = [row for row in rows if row.get("state") == "active"]
     names = dict.fromkeys(name for pair in pairs for name in sorted(pair.caveats))
-    class_plots: list[Plot] = []
-    for trait in traits:
-        if trait.kind == "literal" and trait.classes:
-            caption = f"Classes of {trait.name}"
-            class_plots.append(Plot(as_svg(plots.class_bars(trait), f"classes{len(class_plots)}", caption), caption))
+    literal = [trait for trait in traits if trait.kind == "literal" and trait.classes]
     unasked = [
         f"{answering}, judged by {parsing}: none of {plural(found.rates.absent, 'planned item')} has a result"
         for (answering, parsing), found in results.tally.pairs.items()
         if not found.rates.items
     ]
     estimates = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
-    return Overview(
-        pairs=pairs,
-        notes=(*headline.notes, *results.tally.failed_scores, *unasked),
-        kinds=kinds,
-        failures=_failures(pairs),
-        caveats=[(name, CAVEATS.get(name, ""), [pair.caveats[name] for pair in pairs]) for name in names],
-        unsure=list(
+    return {
+        "pairs": pairs,
+        "notes": (*headline.notes, *results.tally.failed_scores, *unasked),
+        "kinds": kinds,
+        "failures": _failures(pairs),
+        # name, meaning, and the number of items of each pair
+        "caveats": [(name, CAVEATS.get(name, ""), [pair.caveats[name] for pair in pairs]) for name in names],
+        # why numbers of several answers have no interval
+        "unsure": list(
             dict.fromkeys(part.note.partition(";")[0] for part in estimates if part.interval is None and part.note)
         ),
-        unranked=answering > MOST_RANKED,
-        traits=traits,
-        questions=questions[:MOST_QUESTIONS],
-        more_questions=max(len(questions) - MOST_QUESTIONS, 0),
-        usage=[
+        "unranked": answering > MOST_RANKED,
+        "traits": traits,
+        "questions": questions[:MOST_QUESTIONS],
+        "more_questions": max(len(questions) - MOST_QUESTIONS, 0),
+        "usage": [
             (
                 task.replace("_", " "),
                 ", ".join(map(str, row["models"])),
@@ -157,12 +112,15 @@ def overview_of(
             )
             for task, row in usage_by_task(results.results).items()
         ],
-        plots=_plots(pairs, kinds, traits),
-        class_plots=class_plots,
-        run=_run(plain),
-        configuration=_flat(plain.get("config") or {}),
-        plugins=[[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],
-    )
+        "plots": _plots(pairs, kinds, traits),
+        "class_plots": [
+            _plot(f"classes{place}", f"Classes of {trait.name}", plots.class_bars(trait))
+            for place, trait in enumerate(literal)
+        ],
+        "run": _run(plain),
+        "configuration": _flat(plain.get("config") or {}),
+        "plugins": [[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],
+    }
 
 
 def _ranks(results: VerificationResultSet, cluster: Cluster | None) -> Ranks:
@@ -215,22 +173,22 @@ def _questions(
     return sorted((row for row in rows if row.passed < row.items), key=lambda row: row.passed / row.items)
 
 
-def _run(manifest: Mapping[str, Any]) -> RunFacts:
+def _run(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What the manifest says, as far as it can be read. Everything is text for people."""
     benchmark = _mapping(manifest.get("benchmark"))
-    named = [str(benchmark[key]) for key in ("name", "version") if benchmark.get(key)]
     warnings = benchmark.get("warnings")
-    return RunFacts(
-        known=bool(manifest),
-        run_name=str(manifest.get("run_name") or ""),
-        status=str(manifest.get("status") or ""),
-        created_at=str(manifest.get("created_at") or "")[:16].replace("T", " "),
-        mode=str(manifest.get("evaluation_mode") or "").replace("_", " "),
-        items=str(manifest.get("items") or 0),
-        benchmark=", version ".join(named),
-        sha256=str(benchmark.get("sha256") or ""),
-        warnings=[str(warning) for warning in warnings] if isinstance(warnings, list) else [],
-        versions=[(str(name), str(version)) for name, version in _mapping(manifest.get("versions")).items()],
-    )
+    texts = {name: str(manifest.get(name) or "") for name in ("run_name", "status", "created_at", "evaluation_mode")}
+    return {
+        **texts,
+        "known": bool(manifest),
+        "created_at": texts["created_at"][:16].replace("T", " "),
+        "mode": texts["evaluation_mode"].replace("_", " "),
+        "items": str(manifest.get("items") or 0),
+        "benchmark": ", version ".join(str(benchmark[key]) for key in ("name", "version") if benchmark.get(key)),
+        "sha256": str(benchmark.get("sha256") or ""),
+        "warnings": list(map(str, warnings)) if isinstance(warnings, list) else [],
+        "versions": [(str(name), str(version)) for name, version in _mapping(manifest.get("versions")).items()],
+    }
 
 
 def _plots(pairs: Sequence[Pair], kinds: Sequence[OutcomeKind], traits: Sequence[TraitProfile]) -> dict[str, Plot]:
@@ -238,17 +196,18 @@ def _plots(pairs: Sequence[Pair], kinds: Sequence[OutcomeKind], traits: Sequence
     rated = [pair for pair in pairs if pair.numbers.pass_rate.value is not None]
     placed = [trait for trait in traits if any(cell.position is not None for cell in trait.cells)]
     if rated:
-        caption = "Pass rate of every model with its 95 % interval"
-        found["rates"] = Plot(as_svg(plots.interval_plot(rated), "rates", caption), caption)
+        found["rates"] = _plot("rates", "Pass rate of every model with its 95 % interval", plots.interval_plot(rated))
     if pairs:
-        caption = "How the items ended"
-        found["outcomes"] = Plot(as_svg(plots.outcome_bars(pairs, kinds), "outcomes", caption), caption)
-        caption = "Time of every item"
-        found["seconds"] = Plot(as_svg(plots.seconds_plot(pairs), "seconds", caption), caption)
+        found["outcomes"] = _plot("outcomes", "How the items ended", plots.outcome_bars(pairs, kinds))
+        found["seconds"] = _plot("seconds", "Time of every item", plots.seconds_plot(pairs))
     if placed:
         caption = "Rubric profile: rates and means of traits"
-        found["traits"] = Plot(as_svg(plots.trait_plot(placed, pairs), "traits", caption), caption)
+        found["traits"] = _plot("traits", caption, plots.trait_plot(placed, pairs))
     return found
+
+
+def _plot(name: str, caption: str, figure: Any) -> Plot:
+    return Plot(as_svg(figure, name, caption), caption)
 
 
 def _mapping(found: Any) -> Mapping[str, Any]:
@@ -263,4 +222,4 @@ def _flat(settings: Any, path: str = "") -> list[tuple[str, str]]:
         return [row for place, item in enumerate(settings, 1) for row in _flat(item, f"{path}.{place}")]
     if settings is None or settings in ("", {}, []):
         return []
-    return [(path, settings if isinstance(settings, str) else value(settings))]
+    return [(path, settings if isinstance(settings, str) else as_json(settings))]

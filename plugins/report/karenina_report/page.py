@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from karenina_cli.summary import percent, shown_cost
 from karenina_compare.question_groups import Cluster
 from karenina_results.columns.shared import failure_of
 from karenina_runs.files.atomic_files import replacing
@@ -23,12 +24,12 @@ from markupsafe import Markup
 from karenina_core import __version__
 from karenina_core.errors import RunDirectoryError
 
-from .items import Item, Sibling, anchors, item_view
+from .items import Sibling, anchors, item_view
 from .outcomes import KINDS, failure
 from .overview import overview_of
 from .pairs import Pair
-from .svg import ROLES
-from .texts import cut, dollars, number, percent, redaction, seconds, shown, tokens
+from .plots import ROLES
+from .texts import cut, number, redaction, seconds, shown, tokens
 
 POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; "
@@ -48,8 +49,8 @@ def chunks(
     style, script = f"{_source(environment, 'style.css')}\n{roles}", _source(environment, "report.js")
     names = anchors(results)
     overview = overview_of(results, names, manifest, cluster)
-    places = {(pair.answering, pair.parsing): pair.index for pair in overview.pairs}
-    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview.failures)}
+    places = {(pair.answering, pair.parsing): pair.index for pair in overview["pairs"]}
+    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview["failures"])}
     known: dict[str, int] = {}
     items = []
     for result in results.results:
@@ -74,8 +75,8 @@ def chunks(
         results=results,
         overview=overview,
         title=str(name or next(iter(runs), None) or "Results"),
-        run=overview.run,
-        items=_items(results, names, overview.pairs),
+        run=overview["run"],
+        items=_items(results, names, overview["pairs"]),
         kinds=KINDS,
         version=__version__,
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
@@ -111,7 +112,7 @@ def _environment() -> Environment:
         "percent": percent,
         "number": number,
         "tokens": tokens,
-        "dollars": dollars,
+        "dollars": shown_cost,
         "seconds": seconds,
         "cut": cut,
     }
@@ -127,7 +128,7 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]) -> Iterator[Item]:
+def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]) -> Iterator[dict[str, Any]]:
     kept = captures(results.run_dir)
     labels = {(pair.answering, pair.parsing): pair.label for pair in pairs}
     answers: dict[str, list[Sibling]] = {}

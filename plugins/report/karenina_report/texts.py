@@ -10,29 +10,10 @@ from typing import Any
 
 from karenina_calls.secrets.redaction import redactor
 from karenina_cli.output import printable
-from karenina_cli.summary import percent, shown_tokens
-from karenina_cli.summary import shown_cost as dollars
-from karenina_runs.summaries.details import as_json as value
+from karenina_cli.summary import shown_cost, shown_tokens
 
 from karenina_core.secrets import is_secret_name, secrets_in
 from karenina_core.values.fields import is_number
-
-__all__ = [
-    "LONGEST",
-    "SECRET",
-    "cut",
-    "dollars",
-    "number",
-    "percent",
-    "redaction",
-    "seconds",
-    "shown",
-    "span",
-    "tokens",
-    "usage_cells",
-    "value",
-    "without_secrets",
-]
 
 LONGEST = 40_000
 """Characters of one text; of a longer one the page shows the beginning and says how much is missing."""
@@ -87,7 +68,7 @@ def usage_cells(row: Mapping[str, Any], counts: Sequence[str] = ("calls", "attem
         *(number(row.get(key)) for key in counts),
         *(tokens(row.get(key), unknown) for key in ("input_tokens", "output_tokens")),
         seconds(row.get("seconds")),
-        dollars(row.get("cost_usd")),
+        shown_cost(row.get("cost_usd")),
     )
 
 

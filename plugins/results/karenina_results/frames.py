@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
 
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError, did_you_mean
@@ -15,11 +15,7 @@ from .columns.table import Column, Table
 Backend = Literal["pandas", "polars", "pyarrow"]
 Rows = Iterable[Sequence[Any]]
 
-DISTRIBUTIONS: Mapping[str, str] = {
-    "pandas": "karenina-results[pandas]",
-    "polars": "karenina-results[polars]",
-    "pyarrow": "karenina-results[pyarrow]",
-}
+BACKENDS = get_args(Backend)
 PANDAS = {
     "text": "string",
     "json": "string",
@@ -35,13 +31,11 @@ ARROW = {"text": "string", "json": "string", "value": "string", "whole": "int64"
 
 def backend_package(name: str) -> Any:
     """The package of a backend. Raises ValueError for an unknown one, PluginError where it is not installed."""
-    if name not in DISTRIBUTIONS:
-        known = ", ".join(DISTRIBUTIONS)
-        raise ValueError(f"there is no backend {name!r}{did_you_mean(name, DISTRIBUTIONS)}; there is: {known}")
+    if name not in BACKENDS:
+        raise ValueError(f"there is no backend {name!r}{did_you_mean(name, BACKENDS)}; there is: {', '.join(BACKENDS)}")
     if not is_installed(name):
-        raise PluginError(
-            f"the package {name!r} is not installed; install it with: pip install '{DISTRIBUTIONS[name]}'"
-        )
+        what = f"pip install 'karenina-results[{name}]'"
+        raise PluginError(f"the package {name!r} is not installed; install it with: {what}")
     return importlib.import_module(name)
 
 

@@ -1,15 +1,16 @@
-"""The sink `jsonl`: one result a line."""
+"""The sink and the file format `jsonl`: one result a line, as a run directory holds them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from karenina_runs.results.sinks import RunInfo
+from karenina_runs.results.stored import stored_results
 
 from karenina_core import VerificationResult, hookimpl
 from karenina_core.errors import PluginError
@@ -47,8 +48,9 @@ class JsonLines:
         else:
             raise PluginError("the sink jsonl needs a file: --sink jsonl:FILE")
         self._secrets, self._resumed = run.secrets, run.resumed
-        _mend(path)
-        self._written, self._replaced = _hashes(path)
+        if path.exists():
+            _mend(path)
+            self._written, self._replaced = _hashes(path)
         self._path = path
         self._file = path.open("a", encoding="utf-8", newline="\n")
 
@@ -80,11 +82,24 @@ class JsonLines:
                 await asyncio.to_thread(_put_in_place, self._path)
 
 
+class JsonLinesFile:
+    """The file format: every result once, and nothing else."""
+
+    name = "jsonl"
+    suffixes = (".jsonl",)
+
+    def write(self, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]) -> None:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{portable_record(result)}\n" for result in results)
+
+    def read(self, path: Path) -> Iterator[VerificationResult]:
+        """The results of a file. Raises BenchmarkError naming the line that is none."""
+        return iter(stored_results(path))
+
+
 def _hashes(path: Path) -> tuple[dict[str, int], bool]:
     """The hash of the last line of each id, and whether there are several of one, as a crash leaves them."""
     found: dict[str, int] = {}
-    if not path.exists():
-        return found, False
     repeated = False
     with path.open("rb") as lines:
         for line in lines:
@@ -129,8 +144,6 @@ def _id(line: bytes) -> str | None:
 
 def _mend(path: Path) -> None:
     """Where a crash cut the last line off, take what is left of it away; one that is whole gets its end."""
-    if not path.exists():
-        return
     with path.open("r+b") as file:
         begin = 0
         for line in file:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from karenina_results.commands.export import command
 from karenina_results.exporting import export
-from karenina_results.formats.json_lines import JsonLinesFile
+from karenina_results.jsonl import JsonLinesFile
 
 from karenina_core import Karenina, ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError, ConfigError, UnknownName
@@ -133,9 +133,9 @@ def test_the_command_prints_the_name_of_the_file(
 HEAVY = {"pandas", "numpy", "pyarrow", "psycopg", "pydantic", "litellm", "aiohttp"}
 ENTRIES = "karenina_results.commands.export, karenina_results.formats, karenina_results.sinks"
 ALL = (
-    "karenina_results.formats.csv_file, karenina_results.formats.json_file, karenina_results.formats.json_lines, "
-    "karenina_results.formats.parquet_file, karenina_results.formats.sqlite_file, karenina_results.sinks.files, "
-    "karenina_results.sinks.postgres, karenina_results.sinks.sqlite"
+    "karenina_results.formats.csv_file, karenina_results.formats.json_file, karenina_results.formats.parquet_file, "
+    "karenina_results.jsonl, karenina_results.sinks.files, karenina_results.sinks.postgres, "
+    "karenina_results.sinks.sqlite"
 )
 
 

@@ -16,12 +16,12 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_results.formats import json_stream
+from karenina_results.formats import json_file
 from karenina_results.formats.csv_file import CsvFile, read_rows
 from karenina_results.formats.json_file import JsonFile
-from karenina_results.formats.json_lines import JsonLinesFile
 from karenina_results.formats.parquet_file import ParquetFile
-from karenina_results.formats.sqlite_file import SqliteFile
+from karenina_results.jsonl import JsonLinesFile
+from karenina_results.sinks.sqlite import SqliteFile
 from karenina_runs.results.exports import export_results, find_format
 from karenina_runs.results.stored import stored_results
 from karenina_testing import strategies
@@ -121,7 +121,7 @@ def test_more_results_need_no_more_memory(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("karenina_results.formats.parquet_file.ROWS", 5)
     monkeypatch.setattr("karenina_results.sinks.sqlite.BATCH", 5)
     monkeypatch.setattr("karenina_results.sinks.store.PAGE", 5)
-    monkeypatch.setattr("karenina_results.formats.json_stream.CHUNK", 10_000)
+    monkeypatch.setattr("karenina_results.formats.json_file.CHUNK", 10_000)
 
     def peak(number: int) -> int:
         file = tmp_path / f"{number}{format_.suffixes[0]}"
@@ -405,11 +405,11 @@ def test_a_document_is_read_the_same_in_pieces_of_any_size(head: dict[str, Any],
     """Also where a number, a word or an escape is cut in two."""
     head.pop("results", None)
     text = json.dumps({**head, "results": listed, "last": 12}, indent=size % 3 or None)
-    before, json_stream.CHUNK = json_stream.CHUNK, size
+    before, json_file.CHUNK = json_file.CHUNK, size
     try:
-        found = list(json_stream.elements(io.StringIO(text), "results"))
+        found = list(json_file.elements(io.StringIO(text), "results"))
     finally:
-        json_stream.CHUNK = before
+        json_file.CHUNK = before
     assert found == [*head.items(), *(("results", value) for value in listed), ("last", 12)]
 
 

@@ -11,11 +11,10 @@ from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_results.kinds import AggregatorRegistry
-from karenina_results.views.grouping import Aggregated
-from karenina_results.views.judgment import JudgmentResults
+from karenina_results.views.judgment import JudgmentResults, RubricJudgmentResults
 from karenina_results.views.rubric import RubricResults
-from karenina_results.views.rubric_judgment import RubricJudgmentResults
 from karenina_results.views.template import TemplateResults
+from karenina_results.views.view import Aggregated
 from karenina_testing import strategies
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart

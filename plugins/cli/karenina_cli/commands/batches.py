@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from ..options.options import json_option, settings_options
+from ..options.options import json_option, later_settings, run_argument
 from ..plugin_options import LaterCommand
 
 
 @click.command(cls=LaterCommand, short_help="Show or cancel the batches of a run that are at providers.")
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@run_argument
 @click.option("--cancel", is_flag=True, help="Have the calls cancelled that are not made yet.")
-@settings_options(before="the beginning")
+@later_settings("the beginning")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
@@ -26,6 +26,6 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     \b
     Exit codes: 0; 3 where a batch could not be asked for; 1 could not run.
     """
-    from ..provider_batches import show_batches
+    from ..standing import show_batches
 
     ctx.exit(show_batches(directory, options))

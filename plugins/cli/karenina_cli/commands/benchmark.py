@@ -35,7 +35,7 @@ def validate(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     Exit code 1: a template cannot be used, or traits clash. 4: with --strict, a template gives its answer away or was
     not checked.
     """
+    from ..planning import validate as run
     from ..root import ARGUMENTS
-    from ..validation import validate as run
 
     ctx.exit(run(benchmark, options, ctx.meta.get(ARGUMENTS, ("benchmark", "validate", str(benchmark)))))

@@ -7,16 +7,13 @@ from typing import Any
 
 import click
 
-from ..options.options import model_options, options_of_a_later_run
+from ..options.options import COUNT, FILE, model_options, options_of_a_later_run, run_argument
 from ..plugin_options import LaterCommand
 from ..root import ARGUMENTS
 
-COUNT = click.IntRange(min=1)
-FILE = click.Path(path_type=Path)
-
 
 @click.command(cls=LaterCommand, short_help="Add questions, models, judges, replicates or traits to a finished run.")
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@run_argument
 @click.option(
     "--out",
     type=FILE,
@@ -65,6 +62,6 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     \b
     Exit codes: those of `karenina verify`.
     """
-    from ..extending import extend
+    from ..resuming import extend
 
     ctx.exit(extend(directory, options, ctx.meta[ARGUMENTS]))

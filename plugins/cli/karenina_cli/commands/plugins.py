@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..options.options import json_option
-from ..output import Part, Table, note, own_stdout, print_json, print_parts
+from ..output import Part, Table, note, own_stdout, print_found
 
 if TYPE_CHECKING:
     from karenina_core.plugin.discovery import PluginInfo
@@ -30,24 +30,16 @@ def command(as_json: bool) -> None:
         app = Karenina.installed()
         for warning in app.warnings:
             note(f"Warning: {warning}")
-        if as_json:
-            listed = {
-                "plugins": app.plugins,
-                "kinds": app.kinds,
-                "run_settings": app.sections,
-                "result_parts": app.result_parts,
-            }
-            print_json({name: [asdict(info) for info in infos] for name, infos in listed.items()}, out)
-            return
-        tables: dict[str, Iterable[PluginInfo]] = {
-            "": app.plugins,
-            "Kinds of things": app.kinds,
-            "Settings of runs": app.sections,
-            "Parts of results": app.result_parts,
+        listed: dict[str, tuple[str, Iterable[PluginInfo]]] = {
+            "plugins": ("", app.plugins),
+            "kinds": ("Kinds of things", app.kinds),
+            "run_settings": ("Settings of runs", app.sections),
+            "result_parts": ("Parts of results", app.result_parts),
         }
         columns = ("name", "kinds", "distribution", "version", "state", "reason")
         parts: list[Part] = []
-        for title, infos in tables.items():
+        for title, infos in listed.values():
             cells = [(i.name, ", ".join(i.kinds), i.distribution, i.version, i.state, i.reason) for i in infos]
             parts.append(Table(columns, cells, title))
-        print_parts(parts, out)
+        document = {name: [asdict(info) for info in infos] for name, (_, infos) in listed.items()}
+        print_found(document, parts, out, as_json=as_json)

@@ -7,16 +7,13 @@ from typing import Any
 
 import click
 
-from ..options.options import benchmark_option, options_of_a_later_run
+from ..options.options import COUNT, benchmark_option, options_of_a_later_run, run_argument
 from ..plugin_options import LaterCommand
 from ..root import ARGUMENTS
 
-COUNT = click.IntRange(min=1)
-FILE = click.Path(path_type=Path)
-
 
 @click.command(cls=LaterCommand, short_help="Make some results of a finished run again.")
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@run_argument
 @click.option(
     "--mode",
     type=click.Choice(["replay", "live"]),
@@ -67,7 +64,7 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     \b
     Exit codes: those of `karenina verify`; 0 for --dry-run.
     """
-    from ..repairing import repair, take_back
+    from ..resuming import repair, take_back
 
     if options["undo"]:
         typed = click.core.ParameterSource.COMMANDLINE

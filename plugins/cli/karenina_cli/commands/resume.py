@@ -7,15 +7,13 @@ from typing import Any
 
 import click
 
-from ..options.options import benchmark_option, options_of_a_later_run
+from ..options.options import FILE, benchmark_option, options_of_a_later_run, run_argument
 from ..plugin_options import LaterCommand
 from ..root import ARGUMENTS
 
-FILE = click.Path(path_type=Path)
-
 
 @click.command(cls=LaterCommand, short_help="Continue a run that was interrupted.")
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@run_argument
 @click.option(
     "--fork",
     type=FILE,

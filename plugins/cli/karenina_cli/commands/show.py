@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from ..options.options import json_option
+from ..options.options import json_option, run_argument
 
 
 @click.command(short_help="Explain the results of a run.")
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@run_argument
 @click.argument("question_id", required=False)
 @click.option("--model", metavar="TEXT", help="Only results whose answering or parsing model contains this text.")
 @click.option("--replicate", type=click.IntRange(min=1), metavar="N", help="Only this repetition.")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from ..options.options import json_option
+from ..options.options import json_option, run_argument
 
 
 @click.command(short_help="Show how far a run is.")
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@run_argument
 @json_option
 @click.pass_context
 def command(ctx: click.Context, directory: Path, as_json: bool) -> None:

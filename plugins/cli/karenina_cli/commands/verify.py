@@ -7,15 +7,13 @@ from typing import Any
 
 import click
 
-from ..options.options import json_option, model_options, run_options
+from ..options.options import COUNT, FILE, model_options, run_options, work_options
 from ..plugin_options import VerifyCommand
 from ..root import ARGUMENTS
 
-COUNT = click.IntRange(min=1)
-
 
 @click.command(cls=VerifyCommand, short_help="Run a benchmark.")
-@click.argument("benchmark", type=click.Path(path_type=Path))
+@click.argument("benchmark", type=FILE)
 @model_options("answering")
 @model_options("parsing")
 @run_options
@@ -26,24 +24,15 @@ COUNT = click.IntRange(min=1)
     "position that looks the same.",
 )
 @click.option("--replicates", type=COUNT, metavar="N", help="Independent answers per question and model.")
-@click.option("--concurrency", type=COUNT, metavar="N", help="Items in flight.")
-@click.option(
-    "--budget-usd",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="X",
-    help="US dollars that the run may spend. When they are spent, nothing new is asked.",
-)
-@click.option("--budget-tokens", type=COUNT, metavar="N", help="Tokens that the run may spend, in and out.")
-@click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, unprotected.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR",
     help="The run directory; it must be empty. Default: karenina-runs/FILE-TIME.",
 )
 @click.option(
     "--workspace-root",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="DIR",
     help="The folder that the questions' workspace_path are in. Agents work in copies made beneath it.",
 )
@@ -70,7 +59,6 @@ COUNT = click.IntRange(min=1)
     is_flag=True,
     help="Take what the judges have extracted from these answers too: they are not asked for that again.",
 )
-@click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help="Write results there too. Repeatable.")
 @click.option(
     "--export",
     "exports",
@@ -80,8 +68,7 @@ COUNT = click.IntRange(min=1)
     help="Write all results to this file as well when the run is done; its suffix says in which format (.json, .csv, "
     ".parquet, ...). One that is there is replaced. Repeatable.",
 )
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
-@json_option
+@work_options(spent="the run may spend", sinks="Write results there too.")
 @click.pass_context
 def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     """Ask models the questions of a BENCHMARK, judge their answers, and keep the results in a run directory.

@@ -27,7 +27,7 @@ from karenina_core.plugin.command_line import Section
 
 from ..entries import owner_of, usable
 from ..exits import COULD_NOT_RUN, OK
-from ..output import Part, Table, inline, note, own_stdout, print_found, print_json, print_parts
+from ..output import Part, Table, inline, note, own_stdout, print_found
 
 DEEP_SECONDS = 120.0
 """Seconds for importing what an adapter needs; chosen."""
@@ -42,30 +42,25 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
         app = Karenina.installed()
         sections = _sections("karenina.doctor", lambda section: section(app))
         found = findings(app, sections, deep=deep)
-        if as_json:
-            print_json(found, out)
-        else:
-            states: dict[str, list[str]] = {}
-            for plugin in found["plugins"]:
-                states.setdefault(plugin["state"], []).append(plugin["name"])
-            folder = found["run_directory"]
-            variables = ", ".join(found["environment"]) or "no API keys and no KARENINA_ variables"
-            print_parts(
-                [
-                    f"karenina-core {found['karenina_core']}, Python {found['python']}",
-                    *(f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())),
-                    "",
-                    *_section(Section.of("adapters", "Adapters", COLUMNS, found["adapters"])),
-                    *(part for section in sections for part in _section(section)),
-                    f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}"
-                    f" ({found['file_system']['type'] or 'unknown file system'})",
-                    f"Environment: {variables} (names only)",
-                    f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",
-                    "",
-                    "karenina can be used here." if found["usable"] else "karenina cannot be used as it is here.",
-                ],
-                out,
-            )
+        states: dict[str, list[str]] = {}
+        for plugin in found["plugins"]:
+            states.setdefault(plugin["state"], []).append(plugin["name"])
+        folder = found["run_directory"]
+        variables = ", ".join(found["environment"]) or "no API keys and no KARENINA_ variables"
+        parts = [
+            f"karenina-core {found['karenina_core']}, Python {found['python']}",
+            *(f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())),
+            "",
+            *_section(Section.of("adapters", "Adapters", COLUMNS, found["adapters"])),
+            *(part for section in sections for part in _section(section)),
+            f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}"
+            f" ({found['file_system']['type'] or 'unknown file system'})",
+            f"Environment: {variables} (names only)",
+            f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",
+            "",
+            "karenina can be used here." if found["usable"] else "karenina cannot be used as it is here.",
+        ]
+        print_found(found, parts, out, as_json=as_json)
         for problem in found["problems"]:
             note(f"Problem: {problem}")
     return OK if found["usable"] else COULD_NOT_RUN

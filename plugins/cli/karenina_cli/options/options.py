@@ -9,7 +9,20 @@ from typing import Any, TypeVar
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+FILE = click.Path(path_type=Path)
+COUNT = click.IntRange(min=1)
 MODES = ("template_only", "template_and_rubric", "rubric_only")
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one decorator; help lists them in this order."""
+
+    def decorated(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorated
 
 
 def _has_value(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -19,65 +32,61 @@ def _has_value(ctx: click.Context, parameter: click.Parameter, values: tuple[str
     return values
 
 
+run_argument = click.argument("directory", metavar="DIR", type=FILE)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 benchmark_option = click.option(
-    "--benchmark",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The benchmark of the run, where its file is elsewhere now.",
+    "--benchmark", type=FILE, metavar="FILE", help="The benchmark of the run, where its file is elsewhere now."
 )
 
 
-def run_options(function: F) -> F:
-    """--config, --mode, --with, --without, --set."""
-    options = (
-        click.option(
-            "--config",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Settings in TOML. Only a file named here is read, never one that lies in the working directory.",
-        ),
-        click.option("--mode", type=click.Choice(MODES), help="What is evaluated."),
-        click.option(
-            "--with",
-            "features_on",
-            multiple=True,
-            metavar="FEATURE",
-            help="Switch optional behaviour on, such as abstention. Repeatable.",
-        ),
-        click.option("--without", "features_off", multiple=True, metavar="FEATURE", help="Switch it off. Repeatable."),
-        click.option(
-            "--set",
-            "sets",
-            multiple=True,
-            metavar="KEY.PATH=VALUE",
-            callback=_has_value,
-            help="One setting: run.FIELD, models.NAME.FIELD or plugins.NAME.FIELD. The value is read as TOML, else as "
-            "a text. Options of their own, such as --mode, win over it. Repeatable.",
-        ),
+def settings_options(config: str, setting: str) -> Callable[[F], F]:
+    """--config and --set, with what help says about them."""
+    path = "KEY.PATH=VALUE"
+    return together(
+        click.option("--config", type=FILE, metavar="FILE", help=config),
+        click.option("--set", "sets", multiple=True, metavar=path, callback=_has_value, help=setting),
     )
-    return _decorated(function, options)
 
 
-def settings_options(*, before: str) -> Callable[[F], F]:
+run_options = together(
+    settings_options(
+        "Settings in TOML. Only a file named here is read, never one that lies in the working directory.",
+        "One setting: run.FIELD, models.NAME.FIELD or plugins.NAME.FIELD. The value is read as TOML, else as a text. "
+        "Options of their own, such as --mode, win over it. Repeatable.",
+    ),
+    click.option("--mode", type=click.Choice(MODES), help="What is evaluated."),
+    click.option(
+        "--with",
+        "features_on",
+        multiple=True,
+        metavar="FEATURE",
+        help="Switch optional behaviour on, such as abstention. Repeatable.",
+    ),
+    click.option("--without", "features_off", multiple=True, metavar="FEATURE", help="Switch it off. Repeatable."),
+)
+
+
+def later_settings(before: str) -> Callable[[F], F]:
     """--config and --set of a command about a run which is there: `before` names the settings that these win over."""
-    options = (
-        click.option(
-            "--config",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help=f"Settings in TOML that win over those of {before}.",
-        ),
-        click.option(
-            "--set",
-            "sets",
-            multiple=True,
-            metavar="KEY.PATH=VALUE",
-            callback=_has_value,
-            help="One setting: run.FIELD, models.ID.FIELD or plugins.NAME.FIELD. Repeatable.",
-        ),
+    return settings_options(
+        f"Settings in TOML that win over those of {before}.",
+        "One setting: run.FIELD, models.ID.FIELD or plugins.NAME.FIELD. Repeatable.",
     )
-    return lambda function: _decorated(function, options)
+
+
+def work_options(*, spent: str, sinks: str) -> Callable[[F], F]:
+    """Of commands that ask models: `spent` says what the budgets are about, `sinks` what is written to them."""
+    positive = click.FloatRange(min=0, min_open=True)
+    dollars = f"US dollars that {spent}. When they are spent, nothing new is asked."
+    return together(
+        click.option("--concurrency", type=COUNT, metavar="N", help="Items in flight."),
+        click.option("--budget-usd", type=positive, metavar="X", help=dollars),
+        click.option("--budget-tokens", type=COUNT, metavar="N", help=f"Tokens, in and out, that {spent}."),
+        click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help=f"{sinks} Repeatable."),
+        click.option("--trust", is_flag=True, help="Run the file's Python templates in this process, unprotected."),
+        click.option("--quiet", is_flag=True, help="No progress on stderr."),
+        json_option,
+    )
 
 
 def options_of_a_later_run(
@@ -86,31 +95,14 @@ def options_of_a_later_run(
     spent: str = "the whole run may spend, what it has spent already included",
     sinks: str = "Write results there, in place of the sinks of the beginning.",
 ) -> Callable[[F], F]:
-    """What commands share that work on a run which is there: `before` names the settings that these win over, `spent`
-    what the budgets are about, `sinks` says what is written to them."""
-    count = click.IntRange(min=1)
-    options = (
-        settings_options(before=before),
-        click.option("--concurrency", type=count, metavar="N", help="Items in flight."),
-        click.option(
-            "--budget-usd",
-            type=click.FloatRange(min=0, min_open=True),
-            metavar="X",
-            help=f"US dollars that {spent}.",
-        ),
-        click.option("--budget-tokens", type=count, metavar="N", help=f"Tokens, in and out, that {spent}."),
-        click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help=f"{sinks} Repeatable."),
-        click.option("--trust", is_flag=True, help="Run the file's Python templates in this process, unprotected."),
-        click.option("--quiet", is_flag=True, help="No progress on stderr."),
-        json_option,
-    )
-    return lambda function: _decorated(function, options)
+    """What commands share that work on a run which is there; see `later_settings` and `work_options`."""
+    return together(later_settings(before), work_options(spent=spent, sinks=sinks))
 
 
 def model_options(role: str, *, added: bool = False) -> Callable[[F], F]:
     """--ROLE-model and the four options that say how to reach it. `added`: to the models of a run that is there."""
     effect = "It is added to those of the run" if added else f"Replaces run.{role}_models"
-    options = (
+    return together(
         click.option(
             f"--{role}-model",
             f"{role}_models",
@@ -131,10 +123,3 @@ def model_options(role: str, *, added: bool = False) -> Callable[[F], F]:
         ),
         click.option(f"--{role}-api-key-env", metavar="NAME", help="The environment variable that holds its key."),
     )
-    return lambda function: _decorated(function, options)
-
-
-def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
-    for option in reversed(options):
-        function = option(function)
-    return function

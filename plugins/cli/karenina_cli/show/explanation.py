@@ -22,11 +22,18 @@ from karenina_core.values.result import VerificationResult
 
 from ..output import Part, Table, inline, own_stdout, print_json, print_parts
 from ..summary import shown_cost, shown_tokens
-from .agents import investigations, kept_workspace, work
 from .calls import call_parts, calls_of
-from .conversation import answer_parts, answer_text, indented, sent_parts, trace_parts
-from .evidence import checks, embedding, excerpts, trait_excerpts
-from .traits import trait_parts, trait_totals
+from .conversation import (
+    answer_parts,
+    answer_text,
+    indented,
+    investigations,
+    kept_workspace,
+    sent_parts,
+    trace_parts,
+    work,
+)
+from .traits import checks, embedding, excerpts, trait_excerpts, trait_parts, trait_totals
 
 MANY = 5
 """Ids that an error lists; chosen."""

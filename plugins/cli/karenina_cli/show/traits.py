@@ -1,12 +1,25 @@
-"""Rubric traits for people: those of one item, and what they come to over a run."""
+"""Rubric traits for people: those of one item, what they come to over a run; and the evidence for fields and traits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from karenina_runs.summaries.details import as_json, is_records, metric_text, record_columns, trait_reason
-from karenina_vocabulary.rubric_part import COUNTS, LABEL, RubricPart, TraitOutcome, read_traits
+from karenina_runs.summaries.item_rows import (
+    QuotedRow,
+    as_json,
+    check_rows,
+    embedding_text,
+    metric_text,
+    passages,
+    quoted_rows,
+    reasoning_rows,
+    trait_details,
+    trait_reason,
+)
+from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
+from karenina_vocabulary.quotations import Quotation
+from karenina_vocabulary.rubric_part import COUNTS, RubricPart, TraitOutcome, read_traits
 
 from karenina_core.errors import plural
 from karenina_core.values.fields import is_number
@@ -14,9 +27,13 @@ from karenina_core.values.fields import is_number
 from ..output import Part, Table, filled, inline
 
 MOST_LINES = 12
-"""Traits of a run that are listed for one model."""
+"""Traits of a run that are listed for one model; chosen."""
 WIDEST = 60
-"""Characters of a name, or of a text that is counted."""
+"""Characters of a name, or of a text that is counted; chosen."""
+EXCERPT = ("excerpt", "found", "confidence", "similarity", "risk")
+"""What is shown of a quotation beside what it is for."""
+REASONING = 1000
+"""Characters of what a judge thought about a field or a trait; chosen."""
 ONE_KIND = ("regex", "metric")
 """Types whose traits are all of one kind, which need not be shown."""
 INSTRUCTIONS = "instructions"
@@ -97,9 +114,9 @@ def _counted(traits: Iterable[TraitOutcome]) -> list[Part]:
     for trait, found in listed:
         for entry in found:
             about = (trait_name(trait.name), inline(entry.get("instruction", "")))
-            rows.append((*about, str(entry.get("bucket", "")), _passages(entry.get("excerpts"))))
+            rows.append((*about, str(entry.get("bucket", "")), inline(passages(entry.get("excerpts")))))
             if entry.get("wrong_attempts"):
-                rows.append((*about, "fp", _passages(entry["wrong_attempts"])))
+                rows.append((*about, "fp", inline(passages(entry["wrong_attempts"]))))
     plain = [
         (trait_name(trait.name), bucket, inline(text))
         for trait, found in listed
@@ -118,30 +135,17 @@ def _instructions(trait: TraitOutcome) -> list[Mapping[str, Any]]:
     return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list | tuple) else []
 
 
-def _passages(quotations: Any) -> str:
-    """Quotations, marked where the answer does not hold them."""
-    quotations = [quoted for quoted in quotations or () if isinstance(quoted, Mapping)]
-    texts = [
-        f"{as_json(quoted.get('text')) or 'null'}{'' if quoted.get('found', True) else ' (not in the answer)'}"
-        for quoted in quotations
-    ]
-    return inline("; ".join(texts))
-
-
 def _details(traits: Iterable[TraitOutcome]) -> list[Part]:
     """Lists of records as tables of their own, everything else in one."""
     plain: list[tuple[str, str, str]] = []
     tables: list[Part] = []
     for trait in traits:
-        for name, value in trait.details.items():
-            if (name == INSTRUCTIONS and _instructions(trait)) or (name == LABEL and value == trait.label):
-                continue  # it is in another table
-            if is_records(value):
-                columns = record_columns(value)
-                rows = [[_cell(entry.get(column)) for column in columns] for entry in value]
-                tables.append(Table(columns, rows, f"{trait_name(trait.name)}: {trait_name(name)}"))
-            else:
-                plain.append((trait_name(trait.name), trait_name(name), _cell(value)))
+        texts, records = trait_details(trait)
+        plain += [(trait_name(trait.name), trait_name(name), inline(text)) for name, text in texts]
+        for name, columns, rows in records:
+            if name != INSTRUCTIONS or not _instructions(trait):  # they are in another table
+                cells = [[inline(cell) for cell in row] for row in rows]
+                tables.append(Table(columns, cells, f"{trait_name(trait.name)}: {trait_name(name)}"))
     return [Table(("trait", "detail", "value"), plain, "Details"), *tables]
 
 
@@ -178,5 +182,69 @@ def _number(value: Any) -> str:
     return f"{value:.2f}" if is_number(value) else "n/a"
 
 
-def _cell(value: Any) -> str:
-    return inline(value if isinstance(value, str) else as_json(value))
+def checks(part: ChecksPart) -> list[Part]:
+    """The checks that were performed, with their reasons."""
+    rows = [(name, found, inline(reason)) for name, found, reason in check_rows(part)]
+    return filled(Table(("check", "result", "reason"), rows, "Checks"))
+
+
+def embedding(part: TemplatePart) -> list[Part]:
+    """What the embedding check found, in one line."""
+    found = embedding_text(part)
+    return [f"Embedding check ({part.embedding_model_used}): {found}", ""] if found else []
+
+
+def excerpts(part: DeepJudgmentPart, quoted: Sequence[Quotation]) -> list[Part]:
+    """The evidence for every field; `quoted` are the quotations of the result."""
+    risks = part.hallucination_risk_assessment or {}
+    title = f"Evidence (deep judgment, {part.deep_judgment_mode})"
+    own = [row for row in quoted_rows(quoted) if row.kind == "field"]
+    rows = _rows(own, part.attributes_without_excerpts, part.attributes_with_invented_excerpts, risks)
+    return filled(
+        Table(("field", *EXCERPT), rows, title),
+        _looked_up("field", own),
+        Table(("field", "risk", "reasoning"), _reasoning(part), "Reasoning"),
+    )
+
+
+def trait_excerpts(part: DeepJudgmentRubricPart, quoted: Sequence[Quotation]) -> list[Part]:
+    """The evidence for every trait that was judged deeply; the risk of a trait is beside its reasoning."""
+    own = [row for row in quoted_rows(quoted) if row.kind == "trait"]
+    rows = _rows(own, part.traits_without_valid_excerpts, part.traits_with_invented_excerpts, {})
+    deep, standard = part.deep_judgment_rubric_scores, part.standard_rubric_scores
+    scores = [(trait_name(name), str(deep[name]), str(standard[name])) for name in deep if name in standard]
+    return filled(
+        Table(("trait", "deep judgment", "standard"), scores, "Scores of traits that were judged in both ways"),
+        Table(("trait", *EXCERPT), rows, "Evidence for traits (deep judgment)"),
+        _looked_up("trait", own),
+        Table(("trait", "risk", "reasoning"), _reasoning(part), "Reasoning about traits"),
+    )
+
+
+def _reasoning(part: DeepJudgmentPart | DeepJudgmentRubricPart) -> list[tuple[str, str, str]]:
+    return [(trait_name(name), risk, inline(text, REASONING)) for name, risk, text in reasoning_rows(part)]
+
+
+def _rows(
+    found: Sequence[QuotedRow], without: Sequence[str], invented: Sequence[str], risks: Mapping[str, Any]
+) -> list[tuple[str, ...]]:
+    """A row for each excerpt, and for each name that has none, or only invented ones."""
+    rows: list[tuple[str, ...]] = []
+    for row in found:
+        left_out = f" (leaves out: {inline(row.left_out, 100)})" if row.left_out else ""
+        shown = inline(row.text or f"({row.explanation or 'none'})") + left_out
+        risk = row.risk or str(risks.get(row.name, ""))
+        rows.append((trait_name(row.name), shown, row.place, row.confidence, row.similarity, risk))
+    names = {row.name for row in found}
+    named = {name: "(only invented ones)" if name in invented else "(none)" for name in without}
+    return rows + [(trait_name(name), none, "", "", "", "") for name, none in named.items() if name not in names]
+
+
+def _looked_up(kind: str, quoted: Sequence[QuotedRow]) -> Table:
+    """What a search found about quotations, and what the judge made of it."""
+    rows = [
+        (trait_name(row.name), inline(row.text, 60), inline(row.search), inline(row.justification))
+        for row in quoted
+        if row.search or row.justification
+    ]
+    return Table((kind, "excerpt", "search", "why this risk"), rows, f"What was looked up for {kind}s")

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .cells import CellType, as_json, cell, written
 from .judgment import JUDGMENT, RUBRIC_JUDGMENT
 from .rubric import RUBRIC, RUBRIC_WITH_EVIDENCE
-from .table import Column, Row, Table
+from .table import CellType, Column, Row, Table, as_json, cell, written
 from .template import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
 from .whole import RESULT
 
@@ -36,17 +35,5 @@ __all__ = [
     "written",
 ]
 
-TABLES: Mapping[str, Table] = {
-    table.name: table
-    for table in (
-        RESULT,
-        TEMPLATE,
-        REGEX,
-        USAGE,
-        USAGE_TOTALS,
-        RUBRIC,
-        RUBRIC_WITH_EVIDENCE,
-        JUDGMENT,
-        RUBRIC_JUDGMENT,
-    )
-}
+EVERY = (RESULT, TEMPLATE, REGEX, USAGE, USAGE_TOTALS, RUBRIC, RUBRIC_WITH_EVIDENCE, JUDGMENT, RUBRIC_JUDGMENT)
+TABLES: Mapping[str, Table] = {table.name: table for table in EVERY}

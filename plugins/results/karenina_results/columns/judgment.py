@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import field, frozen
+from karenina_vocabulary.evaluation_parts import DeepJudgmentPart
 from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
 
 from karenina_core import VerificationResult
 
-from .shared import ADDED, CAVEATS, ENDING, IDENTITY, MODELS, RUN, extension_columns
-from .table import Column, Row, Table, at
+from .shared import ADDED, HEAD, RUN, extension_columns
+from .table import Column, Row, Table, at, named, of_item, own, stored
 
 
 @frozen
@@ -105,84 +106,50 @@ def _fact(name: str) -> Callable[[Row], Any]:
     return lambda row: row.item.get(name)
 
 
-def _by_name(path: str) -> Callable[[Row], Any]:
-    """What a mapping of the result says about the row's field or trait."""
-    mapping = at(path)
+def _of_field(read: Callable[[DeepJudgmentPart, str], bool]) -> Callable[[Row], bool | None]:
+    """What deep judgment says about the row's field; None where there is none."""
 
-    def read(row: Row) -> Any:
-        values = mapping(row)
-        return values.get(row.item.name) if isinstance(values, Mapping) else None
+    def found(row: Row) -> bool | None:
+        part, name = row.result.deep_judgment, row.item.name
+        return None if part is None or name is None else read(part, name)
 
-    return read
-
-
-def _inside(path: str, name: str) -> Callable[[Row], Any]:
-    """One value of the mapping that a mapping of the result has about the row's field or trait."""
-    outer = _by_name(path)
-
-    def read(row: Row) -> Any:
-        values = outer(row)
-        return values.get(name) if isinstance(values, Mapping) else None
-
-    return read
-
-
-def _has_excerpts(row: Row) -> bool | None:
-    part = row.result.deep_judgment
-    if part is None or row.item.name is None:
-        return None
-    return bool(quoted(excerpts_of(part.extracted_excerpts, row.item.name)))
-
-
-def _only_invented(row: Row) -> bool | None:
-    part = row.result.deep_judgment
-    return None if part is None or row.item.name is None else row.item.name in part.attributes_with_invented_excerpts
-
-
-def _of_trait(name: str) -> Callable[[Row], Any]:
-    return lambda row: getattr(row.item.trait, name) if row.item.trait is not None else None
+    return found
 
 
 EXCERPT = (
-    Column("excerpt_index", "whole", lambda row: row.item.number, "From 0; None: nothing was quoted.", False),
-    Column("excerpt_text", "text", _fact("text"), "None: the entry explains why there is no quotation.", False),
-    Column("excerpt_confidence", "text", _fact("confidence"), per_result=False),
-    Column("excerpt_similarity_score", "number", _fact("similarity_score"), "To the passage of the answer.", False),
-    Column("excerpt_search_results", "json", _fact("search_results"), "None: no search was made, or it failed.", False),
-    Column(
-        "excerpt_hallucination_risk", "text", lambda row: row.item.risk, "`none`, `low`, `medium` or `high`.", False
-    ),
-    Column("excerpt_hallucination_justification", "text", _fact("hallucination_justification"), per_result=False),
+    own("excerpt_index", "whole", of_item("number"), "From 0; None: nothing was quoted."),
+    own("excerpt_text", "text", _fact("text"), "None: the entry explains why there is no quotation."),
+    own("excerpt_confidence", "text", _fact("confidence")),
+    own("excerpt_similarity_score", "number", _fact("similarity_score"), "To the passage of the answer."),
+    own("excerpt_search_results", "json", _fact("search_results"), "None: no search was made, or it failed."),
+    own("excerpt_hallucination_risk", "text", of_item("risk"), "`none`, `low`, `medium` or `high`."),
+    own("excerpt_hallucination_justification", "text", _fact("hallucination_justification")),
 )
 EXCERPT_ADDED = (
-    Column("excerpt_explanation", "text", _fact("explanation"), per_result=False),
-    Column("excerpt_start", "whole", _fact("start"), "In the text that the judge read, in characters.", False),
-    Column("excerpt_end", "whole", _fact("end"), "In the text that the judge read, in characters.", False),
-    Column("excerpt_search_error", "text", _fact("search_error"), "Why the search failed.", False),
-    Column("excerpt_left_out", "json", _fact("left_out"), "Asides of the passage that the quotation lacks.", False),
+    own("excerpt_explanation", "text", _fact("explanation")),
+    own("excerpt_start", "whole", _fact("start"), "In the text that the judge read, in characters."),
+    own("excerpt_end", "whole", _fact("end"), "In the text that the judge read, in characters."),
+    own("excerpt_search_error", "text", _fact("search_error"), "Why the search failed."),
+    own("excerpt_left_out", "json", _fact("left_out"), "Asides of the passage that the quotation lacks."),
 )
 
+HAS_EXCERPTS = _of_field(lambda part, name: bool(quoted(excerpts_of(part.extracted_excerpts, name))))
+ONLY_INVENTED = _of_field(lambda part, name: name in part.attributes_with_invented_excerpts)
 JUDGMENT = Table(
     "judgment",
     (
-        *ENDING,
-        CAVEATS,
-        *IDENTITY,
-        *MODELS,
-        Column("deep_judgment_mode", "text", at("deep_judgment.deep_judgment_mode")),
-        Column("deep_judgment_performed", "boolean", at("deep_judgment.deep_judgment_performed")),
-        Column("deep_judgment_search_enabled", "boolean", at("deep_judgment.deep_judgment_search_enabled")),
-        Column("attribute_name", "text", lambda row: row.item.name, "None: nothing came of it.", False),
-        Column("gt_attribute_value", "value", _by_name("template.parsed_gt_response"), per_result=False),
-        Column("llm_attribute_value", "value", _by_name("template.parsed_llm_response"), per_result=False),
-        Column("attribute_match", "boolean", _by_name("template.field_results"), "As `field_match`.", False),
+        *HEAD,
+        *stored("deep_judgment", "text", "deep_judgment_mode"),
+        *stored("deep_judgment", "boolean", "deep_judgment_performed", "deep_judgment_search_enabled"),
+        own("attribute_name", "text", of_item("name"), "None: nothing came of it."),
+        own("gt_attribute_value", "value", named("template.parsed_gt_response")),
+        own("llm_attribute_value", "value", named("template.parsed_llm_response")),
+        own("attribute_match", "boolean", named("template.field_results"), "As `field_match`."),
         *EXCERPT,
-        Column("attribute_reasoning", "text", _by_name("deep_judgment.attribute_reasoning"), per_result=False),
-        Column(
-            "attribute_overall_risk", "text", _by_name("deep_judgment.hallucination_risk_assessment"), per_result=False
-        ),
-        Column("attribute_has_excerpts", "boolean", _has_excerpts, "", False),
-        Column("deep_judgment_model_calls", "whole", at("deep_judgment.deep_judgment_model_calls"), "Of the item."),
+        own("attribute_reasoning", "text", named("deep_judgment.attribute_reasoning")),
+        own("attribute_overall_risk", "text", named("deep_judgment.hallucination_risk_assessment")),
+        own("attribute_has_excerpts", "boolean", HAS_EXCERPTS),
+        *stored("deep_judgment", "whole", "deep_judgment_model_calls", about="Of the item."),
         Column(
             "deep_judgment_excerpt_retries",
             "whole",
@@ -190,12 +157,12 @@ JUDGMENT = Table(
             "Of the item.",
         ),
         Column("stages_completed", "json", at("deep_judgment.deep_judgment_stages_completed"), "A list of names."),
-        Column("parsed_gt_response", "json", at("template.parsed_gt_response"), "All expected fields."),
-        Column("parsed_llm_response", "json", at("template.parsed_llm_response"), "All extracted fields."),
+        *stored("template", "json", "parsed_gt_response", about="All expected fields."),
+        *stored("template", "json", "parsed_llm_response", about="All extracted fields."),
         *RUN,
         *EXCERPT_ADDED,
-        Column("verify_result", "boolean", at("template.verify_result")),
-        Column("attribute_only_invented", "boolean", _only_invented, "Whether all its quotations are.", False),
+        *stored("template", "boolean", "verify_result"),
+        own("attribute_only_invented", "boolean", ONLY_INVENTED, "Whether all its quotations are."),
         *ADDED,
     ),
     _of_fields,
@@ -206,38 +173,33 @@ METADATA = "deep_judgment_rubric.trait_metadata"
 RUBRIC_JUDGMENT = Table(
     "rubric_judgment",
     (
-        *ENDING,
-        CAVEATS,
-        *IDENTITY,
-        *MODELS,
-        Column("trait_name", "text", lambda row: row.item.name, "None: nothing came of it.", False),
-        Column("trait_score", "value", _of_trait("value"), "None: no score.", False),
-        Column("trait_label", "text", _of_trait("label"), per_result=False),
+        *HEAD,
+        own("trait_name", "text", of_item("name"), "None: nothing came of it."),
+        own("trait_score", "value", of_item("trait.value"), "None: no score."),
+        own("trait_label", "text", of_item("trait.label")),
         *EXCERPT,
-        Column("trait_reasoning", "text", _by_name("deep_judgment_rubric.rubric_trait_reasoning"), per_result=False),
-        Column(
+        own("trait_reasoning", "text", named("deep_judgment_rubric.rubric_trait_reasoning")),
+        own(
             "trait_overall_risk",
             "text",
-            _inside("deep_judgment_rubric.rubric_hallucination_risk_assessment", "overall_risk"),
+            named("deep_judgment_rubric.rubric_hallucination_risk_assessment", "overall_risk"),
             "The highest of its quotations.",
-            False,
         ),
-        Column("trait_model_calls", "whole", _inside(METADATA, "model_calls"), "Of the trait.", False),
-        Column("trait_excerpt_retries", "whole", _inside(METADATA, "excerpt_retry_count"), "Of the trait.", False),
-        Column("trait_stages_completed", "json", _inside(METADATA, "stages_completed"), "A list of names.", False),
-        Column("trait_validation_failed", "boolean", _inside(METADATA, "excerpt_validation_failed"), "", False),
-        Column("trait_had_excerpts", "boolean", _inside(METADATA, "had_excerpts"), per_result=False),
+        own("trait_model_calls", "whole", named(METADATA, "model_calls"), "Of the trait."),
+        own("trait_excerpt_retries", "whole", named(METADATA, "excerpt_retry_count"), "Of the trait."),
+        own("trait_stages_completed", "json", named(METADATA, "stages_completed"), "A list of names."),
+        own("trait_validation_failed", "boolean", named(METADATA, "excerpt_validation_failed")),
+        own("trait_had_excerpts", "boolean", named(METADATA, "had_excerpts")),
         *RUN,
         *EXCERPT_ADDED,
-        Column("state", "text", _of_trait("state"), "`ok`, `invalid`, `missing`, `error` or `skipped`.", False),
-        Column("reason", "text", lambda row: _of_trait("reason")(row) or None, "Why there is no score.", False),
-        Column("trait_provenance", "text", _of_trait("provenance"), per_result=False),
-        Column(
+        own("state", "text", of_item("trait.state"), "`ok`, `invalid`, `missing`, `error` or `skipped`."),
+        own("reason", "text", lambda row: (row.item.trait and row.item.trait.reason) or None, "Why there is no score."),
+        own("trait_provenance", "text", of_item("trait.provenance")),
+        own(
             "standard_trait_score",
             "value",
-            _by_name("deep_judgment_rubric.standard_rubric_scores"),
+            named("deep_judgment_rubric.standard_rubric_scores"),
             "Without deep judgment; None: not asked for, or none was given.",
-            False,
         ),
         *ADDED,
     ),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from attrs import evolve, frozen
-from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
+from karenina_vocabulary.rubric_part import COUNTS, TraitOutcome, read_traits
 from karenina_vocabulary.trait_scale import scale_classes
 
 from karenina_core import VerificationResult
 from karenina_core.values.fields import is_number
 
-from .shared import ADDED, CAVEATS, ENDING, IDENTITY, MODELS, RUN, extension_columns
-from .table import Column, Found, Row, Table, at
+from .shared import ADDED, HEAD, RUN, extension_columns
+from .table import Column, Found, Row, Table, named, of_item, own, stored
 
 LLM_KINDS: Mapping[str, str] = {
     "boolean": "llm_binary",
@@ -60,19 +60,6 @@ def trait_type(trait: TraitOutcome) -> str | None:
     return LLM_KINDS.get(trait.kind or "", "llm") if trait.type == "llm" else trait.type
 
 
-def _trait(name: str) -> Callable[[Row], Any]:
-    return lambda row: getattr(row.item.trait, name)
-
-
-def _scale(name: str) -> Callable[[Row], Any]:
-    return lambda row: row.item.trait.scale.get(name)
-
-
-def _number(row: Row) -> float | None:
-    score = row.item.score
-    return float(score) if isinstance(score, bool) or is_number(score) else None
-
-
 def _method(row: Row) -> str | None:
     """How the trait was scored."""
     deep = row.result.deep_judgment_rubric
@@ -80,26 +67,6 @@ def _method(row: Row) -> str | None:
         return "deep_judgment"
     type_: str | None = row.item.trait.type
     return type_
-
-
-def _investigation(row: Row) -> Any:
-    part = row.result.rubric
-    return part.agentic_trait_investigation_traces.get(row.item.trait.name) if part is not None else None
-
-
-def _evidence(name: str) -> Callable[[Row], Any]:
-    """What deep judgment says about the row's trait, in one of its mappings."""
-
-    def read(row: Row) -> Any:
-        part = row.result.deep_judgment_rubric
-        return getattr(part, name).get(row.item.trait.name) if part is not None else None
-
-    return read
-
-
-def _risk(row: Row) -> Any:
-    assessed = _evidence("rubric_hallucination_risk_assessment")(row)
-    return assessed.get("overall_risk") if isinstance(assessed, Mapping) else None
 
 
 def _more(result: VerificationResult) -> Iterator[Found]:
@@ -110,8 +77,8 @@ def _more(result: VerificationResult) -> Iterator[Found]:
             about = "True: what the trait is about does not occur in the answer. None: the trait is not due."
             yield ("skipped", name), Column(f"{name}_skipped", "boolean", partial(_skipped, name), about)
         for name in (name for details in part.trait_details.values() for name in details):
-            about, read = "Detail recorded beside the score.", partial(_detail, name)
-            yield ("details", name), Column(f"details.{name}", "value", read, about, False)
+            read = partial(lambda name, row: row.item.trait.details.get(name), name)
+            yield ("details", name), own(f"details.{name}", "value", read, "Detail recorded beside the score.")
     yield from extension_columns(result)
 
 
@@ -124,50 +91,48 @@ def _skipped(name: str, row: Row) -> bool | None:
     return False if name in part.dynamic_rubric_promoted_traits else None
 
 
-def _detail(name: str, row: Row) -> Any:
-    return row.item.trait.details.get(name)
-
-
+DEEP = "deep_judgment_rubric"
+TRAIT = "trait.name"
+INVESTIGATION = named("rubric.agentic_trait_investigation_traces", key=TRAIT)
 COLUMNS = (
-    *ENDING,
-    CAVEATS,
-    *IDENTITY,
-    *MODELS,
-    Column("rubric_evaluation_performed", "boolean", at("rubric.rubric_evaluation_performed")),
-    Column("rubric_evaluation_strategy", "text", at("rubric.rubric_evaluation_strategy")),
-    Column("trait_name", "text", lambda row: row.item.name, "`trait.field` for a field of a record.", False),
-    Column("trait_score", "value", lambda row: row.item.score, "As it is: True, 4, 0.5. None: no score.", False),
-    Column("trait_label", "text", _trait("label"), "The class; where there is none, what was replied instead.", False),
-    Column("trait_type", "text", lambda row: trait_type(row.item.trait), per_result=False),
-    Column("evaluation_method", "text", _method, "The type of the trait, or `deep_judgment`.", False),
-    Column("metric_name", "text", lambda row: row.item.metric, "Of metric traits.", False),
-    Column("confusion_tp", "whole", lambda row: row.item.trait.counts.get("tp"), "Of metric traits.", False),
-    Column("confusion_fp", "whole", lambda row: row.item.trait.counts.get("fp"), "Of metric traits.", False),
-    Column("confusion_fn", "whole", lambda row: row.item.trait.counts.get("fn"), "Of metric traits.", False),
-    Column("confusion_tn", "whole", lambda row: row.item.trait.counts.get("tn"), "Of metric traits.", False),
-    Column("investigation_trace", "text", _investigation, "Of agentic traits.", False),
+    *HEAD,
+    *stored("rubric", "boolean", "rubric_evaluation_performed"),
+    *stored("rubric", "text", "rubric_evaluation_strategy"),
+    own("trait_name", "text", of_item("name"), "`trait.field` for a field of a record."),
+    own("trait_score", "value", of_item("score"), "As it is: True, 4, 0.5. None: no score."),
+    own("trait_label", "text", of_item("trait.label"), "The class; where there is none, what was replied instead."),
+    own("trait_type", "text", lambda row: trait_type(row.item.trait)),
+    own("evaluation_method", "text", _method, "The type of the trait, or `deep_judgment`."),
+    own("metric_name", "text", of_item("metric"), "Of metric traits."),
+    *(own(f"confusion_{name}", "whole", of_item(f"trait.counts.{name}"), "Of metric traits.") for name in COUNTS),
+    own("investigation_trace", "text", INVESTIGATION, "Of agentic traits."),
     *RUN,
-    Column("trait_provenance", "text", _trait("provenance"), "`global`, `question_specific` or `dynamic`.", False),
-    Column("trait_number", "number", _number, "The score as a number: True 1, False 0, a class its rank.", False),
-    Column("state", "text", _trait("state"), "`ok`, `invalid`, `missing`, `error` or `skipped`.", False),
-    Column("reason", "text", lambda row: row.item.trait.reason or None, "Why there is no score.", False),
-    Column("kind", "text", _trait("kind"), "`boolean`, `score`, `literal`, `template`, `metric`, ...", False),
-    Column("higher_is_better", "boolean", _trait("higher_is_better"), per_result=False),
-    Column("scale_min", "number", _scale("min"), per_result=False),
-    Column("scale_max", "number", _scale("max"), per_result=False),
-    Column(
+    own("trait_provenance", "text", of_item("trait.provenance"), "`global`, `question_specific` or `dynamic`."),
+    own(
+        "trait_number",
+        "number",
+        lambda row: float(s) if isinstance(s := row.item.score, bool) or is_number(s) else None,
+        "The score as a number: True 1, False 0, a class its rank.",
+    ),
+    own("state", "text", of_item("trait.state"), "`ok`, `invalid`, `missing`, `error` or `skipped`."),
+    own("reason", "text", lambda row: row.item.trait.reason or None, "Why there is no score."),
+    own("kind", "text", of_item("trait.kind"), "`boolean`, `score`, `literal`, `template`, `metric`, ..."),
+    own("higher_is_better", "boolean", of_item("trait.higher_is_better")),
+    own("scale_min", "number", of_item("trait.scale.min")),
+    own("scale_max", "number", of_item("trait.scale.max")),
+    own(
         "scale_classes",
         "json",
         lambda row: scale_classes(row.item.trait.scale) or None,
         "A list of texts, in the order of their ranks.",
-        False,
     ),
     *ADDED,
 )
+RISK = named(f"{DEEP}.rubric_hallucination_risk_assessment", "overall_risk", key=TRAIT)
 EVIDENCE = (
-    Column("trait_reasoning", "text", _evidence("rubric_trait_reasoning"), per_result=False),
-    Column("trait_excerpts", "json", _evidence("extracted_rubric_excerpts"), "A list of quotations.", False),
-    Column("trait_hallucination_risk", "text", _risk, "The highest of its quotations.", False),
+    own("trait_reasoning", "text", named(f"{DEEP}.rubric_trait_reasoning", key=TRAIT)),
+    own("trait_excerpts", "json", named(f"{DEEP}.extracted_rubric_excerpts", key=TRAIT), "A list of quotations."),
+    own("trait_hallucination_risk", "text", RISK, "The highest of its quotations."),
 )
 RUBRIC = Table("rubric", COLUMNS, trait_rows, _more)
 PLACE = [column.name for column in COLUMNS].index("trait_provenance") + 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from karenina_runs.summaries.summary import RUBRIC_STAGES
 from karenina_vocabulary.explanations import caveats_of, failure_kind, why
@@ -12,9 +11,11 @@ from karenina_vocabulary.explanations import caveats_of, failure_kind, why
 from karenina_core import VerificationResult
 from karenina_core.errors import shortened
 
-from .table import Column, Found, Row, at
+from .table import Column, Found, Row, at, stored
 
 LONGEST_REASON = 500
+"""Characters of a reason in a cell; chosen."""
+NO_SCENARIO = "None: the item belongs to no scenario."
 
 # How documented categories are derived from outcomes
 
@@ -112,51 +113,41 @@ CAVEATS = Column(
     "values), and what stages of other packages report.",
 )
 RECURSION = Column("recursion_limit_reached", "boolean", at("generation.recursion_limit_reached"))
-NO_SCENARIO = "None: the item belongs to no scenario."
 IDENTITY = (
-    Column("question_id", "text", at("metadata.question_id")),
-    Column("template_id", "text", at("metadata.template_id")),
-    Column("question_text", "text", at("metadata.question_text")),
-    Column("keywords", "json", at("metadata.keywords"), "A list of texts."),
-    Column("replicate", "whole", at("metadata.replicate"), "From 1."),
-    Column("answering_mcp_servers", "json", at("generation.answering_mcp_servers"), "A list of names."),
+    *stored("metadata", "text", "question_id", "template_id", "question_text"),
+    *stored("metadata", "json", "keywords", about="A list of texts."),
+    *stored("metadata", "whole", "replicate", about="From 1."),
+    *stored("generation", "json", "answering_mcp_servers", about="A list of names."),
     Column("scenario_id", "text", lambda row: None, NO_SCENARIO),
     Column("scenario_node", "text", lambda row: None, NO_SCENARIO),
     Column("scenario_turn", "whole", lambda row: None, NO_SCENARIO),
     Column("scenario_path", "json", lambda row: None, NO_SCENARIO),
 )
-MODELS = (
-    Column("answering_model", "text", at("metadata.answering_model")),
-    Column("parsing_model", "text", at("metadata.parsing_model")),
-    Column("answering_system_prompt", "text", at("metadata.answering_system_prompt")),
-    Column("parsing_system_prompt", "text", at("metadata.parsing_system_prompt")),
+MODELS = stored(
+    "metadata", "text", "answering_model", "parsing_model", "answering_system_prompt", "parsing_system_prompt"
 )
+HEAD = (*ENDING, CAVEATS, *IDENTITY, *MODELS)
+"""What tables begin with that are not about the answer's text."""
 RESPONSE = Column("raw_llm_response", "text", at("generation.raw_llm_response"))
+EMBEDDING = (
+    *stored("template", "boolean", "embedding_check_performed"),
+    *stored("template", "number", "embedding_similarity_score", about="From 0 to 1."),
+    *stored("template", "boolean", "embedding_override_applied"),
+    *stored("template", "text", "embedding_model_used"),
+)
 CHECKS = (
-    Column("embedding_check_performed", "boolean", at("template.embedding_check_performed")),
-    Column("embedding_similarity_score", "number", at("template.embedding_similarity_score"), "From 0 to 1."),
-    Column("embedding_override_applied", "boolean", at("template.embedding_override_applied")),
-    Column("embedding_model_used", "text", at("template.embedding_model_used")),
-    Column("abstention_check_performed", "boolean", at("checks.abstention_check_performed")),
-    Column("abstention_detected", "boolean", at("checks.abstention_detected")),
-    Column("abstention_override_applied", "boolean", at("checks.abstention_override_applied")),
-    Column("abstention_reasoning", "text", at("checks.abstention_reasoning")),
-    Column("sufficiency_check_performed", "boolean", at("checks.sufficiency_check_performed")),
-    Column("sufficiency_detected", "boolean", at("checks.sufficiency_detected"), "True: the answer is sufficient."),
-    Column("sufficiency_override_applied", "boolean", at("checks.sufficiency_override_applied")),
-    Column("sufficiency_reasoning", "text", at("checks.sufficiency_reasoning")),
-    Column("regex_validations_performed", "boolean", at("template.regex_validations_performed")),
-    Column("regex_overall_success", "boolean", at("template.regex_overall_success")),
+    *EMBEDDING,
+    *stored("checks", "boolean", "abstention_check_performed", "abstention_detected", "abstention_override_applied"),
+    *stored("checks", "text", "abstention_reasoning"),
+    *stored("checks", "boolean", "sufficiency_check_performed"),
+    *stored("checks", "boolean", "sufficiency_detected", about="True: the answer is sufficient."),
+    *stored("checks", "boolean", "sufficiency_override_applied"),
+    *stored("checks", "text", "sufficiency_reasoning"),
+    *stored("template", "boolean", "regex_validations_performed", "regex_overall_success"),
 )
 PARSING_AGENT = (
-    Column(
-        "agentic_parsing_performed",
-        "boolean",
-        at("template.agentic_parsing_performed"),
-        "Whether an agent filled in the fields.",
-    ),
-    Column("agentic_extraction_recovery", "text", at("template.agentic_extraction_recovery")),
-    Column("agentic_extraction_error", "text", at("template.agentic_extraction_error")),
+    *stored("template", "boolean", "agentic_parsing_performed", about="Whether an agent filled in the fields."),
+    *stored("template", "text", "agentic_extraction_recovery", "agentic_extraction_error"),
     Column(
         "dynamic_parsing_performed",
         "boolean",
@@ -169,7 +160,7 @@ PARSING_AGENT = (
         at("template.dynamic_parse_decision"),
         "`direct`, `escalated` (an agent was sent) or `answer_error_null`.",
     ),
-    Column("dynamic_decision_reasoning", "text", at("template.dynamic_decision_reasoning")),
+    *stored("template", "text", "dynamic_decision_reasoning"),
     Column(
         "parsing_investigation_trace",
         "text",
@@ -178,19 +169,19 @@ PARSING_AGENT = (
     ),
 )
 RUN = (
-    Column("execution_time", "number", at("metadata.execution_time"), "Seconds."),
-    Column("timestamp", "text", at("metadata.timestamp"), "ISO 8601 with offset: when the item began."),
-    Column("run_name", "text", at("metadata.run_name")),
+    *stored("metadata", "number", "execution_time", about="Seconds."),
+    *stored("metadata", "text", "timestamp", about="ISO 8601 with offset: when the item began."),
+    *stored("metadata", "text", "run_name"),
 )
 ADDED = (
     Column("result_index", "whole", lambda row: row.index, "The place of the result in the set, from 0."),
-    Column("result_id", "text", at("metadata.result_id")),
-    Column("outcome", "text", at("metadata.outcome"), "One of the outcomes; exactly one for every item."),
-    Column("outcome_detail", "text", at("metadata.outcome_detail"), "The guard, the kind of error, or why skipped."),
-    Column("completed_without_errors", "boolean", at("metadata.completed_without_errors")),
-    Column("error", "text", at("metadata.error")),
-    Column("warnings", "json", at("metadata.warnings"), "A list of texts."),
-    Column("evaluation_mode", "text", at("metadata.evaluation_mode")),
+    *stored("metadata", "text", "result_id"),
+    *stored("metadata", "text", "outcome", about="One of the outcomes; exactly one for every item."),
+    *stored("metadata", "text", "outcome_detail", about="The guard, the kind of error, or why skipped."),
+    *stored("metadata", "boolean", "completed_without_errors"),
+    *stored("metadata", "text", "error"),
+    *stored("metadata", "json", "warnings", about="A list of texts."),
+    *stored("metadata", "text", "evaluation_mode"),
 )
 """What every table has at its end."""
 
@@ -199,10 +190,6 @@ def extension_columns(result: VerificationResult) -> Iterator[Found]:
     """One for every value that a stage of another package added: `plugin.key`."""
     for plugin, values in result.added.items():
         for key in values:
-            read = partial(_added, plugin, key)
+            read = partial(lambda plugin, key, row: row.result.added.get(plugin, {}).get(key), plugin, key)
             about = "Added by a stage of another package."
             yield ("extension", plugin, key), Column(f"{plugin}.{key}", "value", read, about)
-
-
-def _added(plugin: str, key: str, row: Row) -> Any:
-    return row.result.added.get(plugin, {}).get(key)

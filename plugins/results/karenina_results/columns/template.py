@@ -3,7 +3,7 @@ for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from .shared import (
     RUN,
     extension_columns,
 )
-from .table import Column, Row, Table, at
+from .table import Row, Table, named, of_item, own, stored
 
 # Fields
 
@@ -39,20 +39,8 @@ def _fields(result: VerificationResult) -> tuple[str | None, ...]:
     return tuple(dict.fromkeys(name for part in found for name in part or ())) or (None,)
 
 
-def _field(name: str) -> Callable[[Row], Any]:
-    """Reads the value of the row's field in one of the template's mappings."""
-
-    def read(row: Row) -> Any:
-        template = row.result.template
-        values = getattr(template, name) if template is not None and row.item is not None else None
-        return (values or {}).get(row.item)
-
-    return read
-
-
-def _field_type(row: Row) -> str | None:
-    values = (_field("parsed_gt_response")(row), _field("parsed_llm_response")(row))
-    return next((type(value).__name__ for value in values if value is not None), None)
+EXPECTED = named("template.parsed_gt_response", key="")
+EXTRACTED = named("template.parsed_llm_response", key="")
 
 
 TEMPLATE = Table(
@@ -64,36 +52,37 @@ TEMPLATE = Table(
         *IDENTITY,
         *MODELS,
         RESPONSE,
-        Column("field_name", "text", lambda row: row.item, "None where the item has no fields.", per_result=False),
-        Column("gt_value", "value", _field("parsed_gt_response"), "What the template expects.", per_result=False),
-        Column("llm_value", "value", _field("parsed_llm_response"), "What the judge extracted.", per_result=False),
-        Column(
+        own("field_name", "text", lambda row: row.item, "None where the item has no fields."),
+        own("gt_value", "value", EXPECTED, "What the template expects."),
+        own("llm_value", "value", EXTRACTED, "What the judge extracted."),
+        own(
             "field_match",
             "boolean",
-            _field("field_results"),
+            named("template.field_results", key=""),
             "The result of the template's comparison. None: the judge found nothing, or the field is not compared.",
-            per_result=False,
         ),
-        Column("field_score", "number", _field("field_scores"), "Partial credit, from 0 to 1.", per_result=False),
-        Column(
+        own(
+            "field_score",
+            "number",
+            named("template.field_scores", key=""),
+            "Partial credit, from 0 to 1.",
+        ),
+        own(
             "field_type",
             "text",
-            _field_type,
+            lambda row: next((type(v).__name__ for v in (EXPECTED(row), EXTRACTED(row)) if v is not None), None),
             "Type of the expected value, else of the extracted one: `str`, ...",
-            per_result=False,
         ),
-        Column("verify_result", "boolean", at("template.verify_result"), "None where nothing decided."),
-        Column("verify_granular_result", "number", at("template.verify_granular_result")),
+        *stored("template", "boolean", "verify_result", about="None where nothing decided."),
+        *stored("template", "number", "verify_granular_result"),
         *CHECKS,
         *RUN,
         *ADDED,
-        Column("raw_answer", "text", at("metadata.raw_answer"), "The reference answer."),
-        Column("field_verification_result", "boolean", at("template.field_verification_result")),
-        Column("field_verification_error", "text", at("template.field_verification_error")),
-        Column("composition_strategy", "text", at("template.composition_strategy")),
-        Column("judge_channel", "text", at("template.judge_channel")),
-        Column("judge_repairs", "whole", at("template.judge_repairs")),
-        Column("ungrounded_values", "json", at("template.ungrounded_values"), "Fields; see `caveats`."),
+        *stored("metadata", "text", "raw_answer", about="The reference answer."),
+        *stored("template", "boolean", "field_verification_result"),
+        *stored("template", "text", "field_verification_error", "composition_strategy", "judge_channel"),
+        *stored("template", "whole", "judge_repairs"),
+        *stored("template", "json", "ungrounded_values", about="Fields; see `caveats`."),
         *PARSING_AGENT,
     ),
     _fields,
@@ -126,26 +115,22 @@ def _patterns(result: VerificationResult) -> Iterator[Pattern]:
         yield Pattern(name, results.get(name), about, extracted.get(name, about.get("matches_found")))
 
 
-def _detail(name: str) -> Callable[[Row], Any]:
-    return lambda row: row.item.details.get(name)
-
-
 REGEX = Table(
     "regex",
     (
         *IDENTITY,
-        Column("pattern_name", "text", lambda row: row.item.name, per_result=False),
-        Column("pattern_regex", "text", _detail("pattern"), per_result=False),
-        Column("matched", "boolean", lambda row: row.item.passed, "Whether the check passed.", per_result=False),
-        Column("extracted_value", "value", lambda row: row.item.extracted, "All that matched.", per_result=False),
-        Column("match_start", "whole", _detail("match_start"), "Of the first match, in characters.", per_result=False),
-        Column("match_end", "whole", _detail("match_end"), "Of the first match, in characters.", per_result=False),
-        Column("full_match", "text", _detail("full_match"), "The text of the first match.", per_result=False),
+        own("pattern_name", "text", lambda row: row.item.name),
+        own("pattern_regex", "text", of_item("details.pattern")),
+        own("matched", "boolean", of_item("passed"), "Whether the check passed."),
+        own("extracted_value", "value", of_item("extracted"), "All that matched."),
+        own("match_start", "whole", of_item("details.match_start"), "Of the first match, in characters."),
+        own("match_end", "whole", of_item("details.match_end"), "Of the first match, in characters."),
+        own("full_match", "text", of_item("details.full_match"), "The text of the first match."),
         RESPONSE,
-        Column("match_type", "text", _detail("match_type"), per_result=False),
-        Column("expected", "value", _detail("expected"), "What the check wants to match.", per_result=False),
-        Column("match_count", "whole", _detail("match_count"), per_result=False),
-        Column("pattern_error", "text", _detail("error"), "Why the check could not be run.", per_result=False),
+        own("match_type", "text", of_item("details.match_type")),
+        own("expected", "value", of_item("details.expected"), "What the check wants to match."),
+        own("match_count", "whole", of_item("details.match_count")),
+        own("pattern_error", "text", of_item("details.error"), "Why the check could not be run."),
         *MODELS,
         *RUN,
         *ADDED,
@@ -172,65 +157,45 @@ def _usage(result: VerificationResult, *, totals: bool = False) -> Iterator[Usag
             yield Usage(stage, row, (result.generation.agent_metrics if answered else None) or {})
 
 
-def _number(*names: str) -> Callable[[Row], Any]:
-    """The first of these numbers that the row has; a dot leads into a mapping."""
-
-    def read(row: Row) -> Any:
-        for name in names:
-            outer, _, inner = name.rpartition(".")
-            values = row.item.numbers.get(outer) if outer else row.item.numbers
-            if isinstance(values, Mapping) and values.get(inner) is not None:
-                return values[inner]
-        return None
-
-    return read
-
-
-def _agent(name: str) -> Callable[[Row], Any]:
-    return lambda row: row.item.agent.get(name)
+def _cache_read(row: Row) -> Any:
+    found = of_item("numbers.cache_read_tokens")(row)
+    return of_item("numbers.input_token_details.cache_read")(row) if found is None else found
 
 
 USAGE_COLUMNS = (
     *IDENTITY,
-    Column("usage_stage", "text", lambda row: row.item.stage, "The task that models were called for.", False),
-    Column("input_tokens", "whole", _number("input_tokens"), per_result=False),
-    Column("output_tokens", "whole", _number("output_tokens"), per_result=False),
-    Column("total_tokens", "whole", _number("total_tokens"), per_result=False),
-    Column("model_used", "text", _number("model"), per_result=False),
-    Column("input_audio_tokens", "whole", _number("input_token_details.audio"), per_result=False),
-    Column(
-        "input_cache_read_tokens",
-        "whole",
-        _number("cache_read_tokens", "input_token_details.cache_read"),
-        per_result=False,
-    ),
-    Column("output_audio_tokens", "whole", _number("output_token_details.audio"), per_result=False),
-    Column("output_reasoning_tokens", "whole", _number("output_token_details.reasoning"), per_result=False),
-    Column("agent_iterations", "whole", _agent("iterations"), "Of the answering agent.", False),
-    Column("agent_tool_calls", "whole", _agent("tool_calls"), "Of the answering agent.", False),
-    Column("agent_tools_used", "json", _agent("tools_used"), "A list of names.", False),
-    Column("agent_suspected_failures", "whole", _agent("suspect_failed_tool_calls"), per_result=False),
-    Column("agent_limit", "text", _agent("limit"), "Which limit ended the work of the answering agent.", False),
-    Column("calls", "whole", _number("calls"), per_result=False),
-    Column("attempts", "whole", _number("attempts"), "Calls with their retries.", False),
-    Column("repairs", "whole", _number("repairs"), "How often a reply had to be corrected.", False),
-    Column("seconds", "number", _number("seconds"), per_result=False),
-    Column("cost_usd", "number", _number("cost_usd"), "None: unknown.", False),
-    Column(
+    own("usage_stage", "text", of_item("stage"), "The task that models were called for."),
+    own("input_tokens", "whole", of_item("numbers.input_tokens")),
+    own("output_tokens", "whole", of_item("numbers.output_tokens")),
+    own("total_tokens", "whole", of_item("numbers.total_tokens")),
+    own("model_used", "text", of_item("numbers.model")),
+    own("input_audio_tokens", "whole", of_item("numbers.input_token_details.audio")),
+    own("input_cache_read_tokens", "whole", _cache_read),
+    own("output_audio_tokens", "whole", of_item("numbers.output_token_details.audio")),
+    own("output_reasoning_tokens", "whole", of_item("numbers.output_token_details.reasoning")),
+    own("agent_iterations", "whole", of_item("agent.iterations"), "Of the answering agent."),
+    own("agent_tool_calls", "whole", of_item("agent.tool_calls"), "Of the answering agent."),
+    own("agent_tools_used", "json", of_item("agent.tools_used"), "A list of names."),
+    own("agent_suspected_failures", "whole", of_item("agent.suspect_failed_tool_calls")),
+    own("agent_limit", "text", of_item("agent.limit"), "Which limit ended the work of the answering agent."),
+    own("calls", "whole", of_item("numbers.calls")),
+    own("attempts", "whole", of_item("numbers.attempts"), "Calls with their retries."),
+    own("repairs", "whole", of_item("numbers.repairs"), "How often a reply had to be corrected."),
+    own("seconds", "number", of_item("numbers.seconds")),
+    own("cost_usd", "number", of_item("numbers.cost_usd"), "None: unknown."),
+    own(
         "usage_unavailable",
         "boolean",
         lambda row: row.item.numbers.get("usage_unavailable") is True,
         "True: the tokens of some call are unknown. The tokens given are then a lower bound.",
-        False,
     ),
-    Column("input_cache_creation_tokens", "whole", _number("cache_creation_tokens"), per_result=False),
-    Column("channel", "text", _number("channel"), "How a judge was asked for structure.", False),
-    Column(
+    own("input_cache_creation_tokens", "whole", of_item("numbers.cache_creation_tokens")),
+    own("channel", "text", of_item("numbers.channel"), "How a judge was asked for structure."),
+    own(
         "cached",
         "boolean",
         lambda row: row.item.numbers.get("cached") is True,
         "True: the answer was made for another judge, whose item counts it. Leave these rows out of sums.",
-        False,
     ),
     *MODELS,
     *RUN,

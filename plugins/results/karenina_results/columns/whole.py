@@ -15,6 +15,7 @@ from .shared import (
     ADDED,
     CAVEATS,
     CHECKS,
+    EMBEDDING,
     ENDING,
     IDENTITY,
     MODELS,
@@ -24,7 +25,7 @@ from .shared import (
     RUN,
     extension_columns,
 )
-from .table import Column, Found, Row, Table, at
+from .table import Column, Found, Row, Table, at, own, stored
 
 OF_QUESTIONS = ("question_specific", "dynamic")
 """Where traits come from that not every question has: they share one column."""
@@ -34,7 +35,7 @@ def _more(result: VerificationResult) -> Iterator[Found]:
     for trait in read_traits(result.rubric):
         if trait.provenance not in OF_QUESTIONS:
             read = partial(_score, trait.name)
-            yield ("trait", trait.name), Column(f"rubric_{trait.name}", "value", read, "None: no score.", False)
+            yield ("trait", trait.name), own(f"rubric_{trait.name}", "value", read, "None: no score.")
     yield from extension_columns(result)
 
 
@@ -55,99 +56,75 @@ def _tokens_unknown(row: Row) -> bool | None:
 SHARED = (*ENDING, CAVEATS, RECURSION, *IDENTITY, *MODELS, RESPONSE, *CHECKS, *RUN, *ADDED)
 KNOWN = {column.name: column for column in SHARED}
 DEEP = (
-    Column("deep_judgment_mode", "text", at("deep_judgment.deep_judgment_mode")),
-    Column("deep_judgment_performed", "boolean", at("deep_judgment.deep_judgment_performed")),
-    Column("extracted_excerpts", "json", at("deep_judgment.extracted_excerpts")),
-    Column("attribute_reasoning", "json", at("deep_judgment.attribute_reasoning")),
-    Column("deep_judgment_stages_completed", "json", at("deep_judgment.deep_judgment_stages_completed")),
-    Column("deep_judgment_model_calls", "whole", at("deep_judgment.deep_judgment_model_calls")),
-    Column("deep_judgment_excerpt_retry_count", "whole", at("deep_judgment.deep_judgment_excerpt_retry_count")),
-    Column("attributes_without_excerpts", "json", at("deep_judgment.attributes_without_excerpts")),
-    Column("deep_judgment_search_enabled", "boolean", at("deep_judgment.deep_judgment_search_enabled")),
-    Column("hallucination_risk_assessment", "json", at("deep_judgment.hallucination_risk_assessment")),
+    *stored("deep_judgment", "text", "deep_judgment_mode"),
+    *stored("deep_judgment", "boolean", "deep_judgment_performed"),
+    *stored("deep_judgment", "json", "extracted_excerpts", "attribute_reasoning", "deep_judgment_stages_completed"),
+    *stored("deep_judgment", "whole", "deep_judgment_model_calls", "deep_judgment_excerpt_retry_count"),
+    *stored("deep_judgment", "json", "attributes_without_excerpts"),
+    *stored("deep_judgment", "boolean", "deep_judgment_search_enabled"),
+    *stored("deep_judgment", "json", "hallucination_risk_assessment"),
 )
+RUBRIC_JSON = (
+    *("extracted_rubric_excerpts", "rubric_trait_reasoning", "deep_judgment_rubric_scores", "standard_rubric_scores"),
+    *("trait_metadata", "traits_without_valid_excerpts", "rubric_hallucination_risk_assessment"),
+)
+RUBRIC_COUNTS = ("total_deep_judgment_model_calls", "total_traits_evaluated", "total_excerpt_retries")
 DEEP_RUBRIC = (
-    Column("deep_judgment_rubric_performed", "boolean", at("deep_judgment_rubric.deep_judgment_rubric_performed")),
-    *(
-        Column(name, "json", at(f"deep_judgment_rubric.{name}"))
-        for name in (
-            "extracted_rubric_excerpts",
-            "rubric_trait_reasoning",
-            "deep_judgment_rubric_scores",
-            "standard_rubric_scores",
-            "trait_metadata",
-            "traits_without_valid_excerpts",
-            "rubric_hallucination_risk_assessment",
-        )
-    ),
-    *(
-        Column(name, "whole", at(f"deep_judgment_rubric.{name}"))
-        for name in ("total_deep_judgment_model_calls", "total_traits_evaluated", "total_excerpt_retries")
-    ),
+    *stored("deep_judgment_rubric", "boolean", "deep_judgment_rubric_performed"),
+    *stored("deep_judgment_rubric", "json", *RUBRIC_JSON),
+    *stored("deep_judgment_rubric", "whole", *RUBRIC_COUNTS),
+)
+MODELS_AND_RUN = (
+    *("answering_model", "parsing_model", "replicate", "execution_time", "timestamp"),
+    *("answering_system_prompt", "parsing_system_prompt", "run_name"),
 )
 FIRST = (
-    KNOWN["question_id"],
-    KNOWN["success"],
-    KNOWN["error"],
-    KNOWN["question_text"],
-    KNOWN["raw_llm_response"],
-    Column("parsed_gt_response", "json", at("template.parsed_gt_response"), "All expected fields."),
-    Column("parsed_llm_response", "json", at("template.parsed_llm_response"), "All extracted fields."),
-    Column("template_verification_performed", "boolean", at("template.template_verification_performed")),
-    Column("verify_result", "boolean", at("template.verify_result"), "None where nothing decided."),
-    Column("verify_granular_result", "number", at("template.verify_granular_result")),
-    Column("rubric_evaluation_performed", "boolean", at("rubric.rubric_evaluation_performed")),
+    *(KNOWN[name] for name in ("question_id", "success", "error", "question_text", "raw_llm_response")),
+    *stored("template", "json", "parsed_gt_response", about="All expected fields."),
+    *stored("template", "json", "parsed_llm_response", about="All extracted fields."),
+    *stored("template", "boolean", "template_verification_performed"),
+    *stored("template", "boolean", "verify_result", about="None where nothing decided."),
+    *stored("template", "number", "verify_granular_result"),
+    *stored("rubric", "boolean", "rubric_evaluation_performed"),
     KNOWN["keywords"],
-    Column(
+    own(
         "question_specific_rubrics",
         "json",
         _about_traits(lambda traits: {t.name: t.value for t in traits if t.provenance in OF_QUESTIONS}),
         "`{trait: score}` of those that not every question has; `{}` where there is none.",
-        False,
     ),
-    KNOWN["answering_model"],
-    KNOWN["parsing_model"],
-    KNOWN["replicate"],
-    KNOWN["execution_time"],
-    KNOWN["timestamp"],
-    KNOWN["answering_system_prompt"],
-    KNOWN["parsing_system_prompt"],
-    KNOWN["run_name"],
-    *(column for column in CHECKS if column.name.startswith("embedding_")),
+    *(KNOWN[name] for name in MODELS_AND_RUN),
+    *EMBEDDING,
     KNOWN["answering_mcp_servers"],
     *DEEP,
     *DEEP_RUBRIC,
-    Column("metric_trait_confusion_lists", "json", at("rubric.metric_trait_confusion_lists")),
-    Column(
+    *stored("rubric", "json", "metric_trait_confusion_lists"),
+    own(
         "metric_trait_metrics",
         "json",
         _about_traits(
             lambda traits: {t.name: {**t.counts, **t.metrics} for t in traits if t.kind == "metric" and t.state == "ok"}
         ),
         "`{trait: {count or metric: number}}`.",
-        False,
     ),
-    Column("usage_metadata", "json", at("generation.usage_metadata")),
-    Column("agent_metrics", "json", at("generation.agent_metrics")),
+    *stored("generation", "json", "usage_metadata", "agent_metrics"),
 )
 COURSE = (
     Column("evaluation_input", "text", at("evaluation_input"), "What the judge read of the answer."),
     Column("used_full_trace", "boolean", at("used_full_trace"), "Whether that is the whole trace."),
     Column("rubric_used_full_trace", "boolean", at("rubric.rubric_used_full_trace")),
     Column("trace_extraction_error", "text", at("trace_extraction_error"), "Why the trace has no final message."),
-    Column("trace_validation_failed", "boolean", at("checks.trace_validation_failed")),
-    Column("trace_validation_error", "text", at("checks.trace_validation_error")),
-    Column("mcp_enabled", "boolean", at("checks.mcp_enabled")),
-    Column("agentic_rubric_evaluation_performed", "boolean", at("rubric.agentic_rubric_evaluation_performed")),
-    Column("template_validation_error", "text", at("template.template_validation_error")),
-    Column("template_isolation", "text", at("metadata.template_isolation"), "How its code was kept apart."),
-    Column("few_shot_enabled", "boolean", at("metadata.few_shot_enabled")),
-    Column("few_shot_example_count", "whole", at("metadata.few_shot_example_count")),
-    Column("retry_counts", "json", at("metadata.retry_counts"), "`{kind of error: how often it was tried again}`."),
-    Column("text_flags", "json", at("generation.text_flags"), "What was odd about the answer's text."),
-    Column(
-        "replayed_from", "json", at("generation.replayed_from"), "Where the answer was captured, if it was replayed."
-    ),
+    *stored("checks", "boolean", "trace_validation_failed"),
+    *stored("checks", "text", "trace_validation_error"),
+    *stored("checks", "boolean", "mcp_enabled"),
+    *stored("rubric", "boolean", "agentic_rubric_evaluation_performed"),
+    *stored("template", "text", "template_validation_error"),
+    *stored("metadata", "text", "template_isolation", about="How its code was kept apart."),
+    *stored("metadata", "boolean", "few_shot_enabled"),
+    *stored("metadata", "whole", "few_shot_example_count"),
+    *stored("metadata", "json", "retry_counts", about="`{kind of error: how often it was tried again}`."),
+    *stored("generation", "json", "text_flags", about="What was odd about the answer's text."),
+    *stored("generation", "json", "replayed_from", about="Where the answer was captured, if it was replayed."),
     Column(
         "ledger",
         "json",
@@ -167,7 +144,7 @@ RESULT = Table(
     (
         *FIRST,
         *(column for column in KNOWN.values() if column.name not in SEEN),
-        Column("raw_answer", "text", at("metadata.raw_answer"), "The reference answer."),
+        *stored("metadata", "text", "raw_answer", about="The reference answer."),
         *PARSING_AGENT,
         Column(
             "usage_unavailable",
@@ -175,16 +152,15 @@ RESULT = Table(
             _tokens_unknown,
             "True: the tokens of some call are unknown. The tokens given are then a lower bound.",
         ),
-        Column("field_results", "json", at("template.field_results"), "`{field: true, false or null}`."),
-        Column("field_scores", "json", at("template.field_scores"), "`{field: number or null}`."),
-        Column(
+        *stored("template", "json", "field_results", about="`{field: true, false or null}`."),
+        *stored("template", "json", "field_scores", about="`{field: number or null}`."),
+        own(
             "trait_states",
             "json",
             _about_traits(
                 lambda traits: {t.name: {"state": t.state, "reason": t.reason} for t in traits if t.state != "ok"}
             ),
             "`{trait: {state, reason}}` of traits without a score.",
-            False,
         ),
         *COURSE,
     ),

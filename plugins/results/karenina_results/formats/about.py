@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
-
-from attrs import define
 
 from karenina_core import VerificationResult
 
@@ -20,31 +19,38 @@ SHOWN = {"provider": "model_provider", "name": "model_name", "temperature": "tem
 
 def export_columns(manifest: Mapping[str, Any]) -> tuple[Column, ...]:
     """Columns that say when a table was written, with what, and of which run a row is."""
-    return tuple(Column(name, "text", partial(_cell, name, text)) for name, text in _origin(manifest).items())
 
+    def cell(name: str, text: str, row: Row) -> str:
+        return row.result.metadata.run_name or text if name == "job_id" else text  # a file may have several runs
 
-def _cell(name: str, text: str, row: Row) -> str:
-    """A file may have the results of several runs."""
-    return row.result.metadata.run_name or text if name == "job_id" else text
+    return tuple(Column(name, "text", partial(cell, name, text)) for name, text in _origin(manifest).items())
 
 
 def about_run(results: Iterable[VerificationResult], manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The `metadata` of an export. The results are read once."""
-    seen = _Seen({}, {})
+    total = completed = 0
+    models: dict[str, dict[str, dict[str, Any]]] = {"answering_models": {}, "parsing_models": {}}
+    begin: datetime | None = None
+    end: datetime | None = None
     for result in results:
-        seen.see(result)
-    begin, end = seen.begin, seen.end
+        about = result.metadata
+        total += 1
+        completed += about.completed_without_errors
+        for role, identity in (("answering_models", about.answering), ("parsing_models", about.parsing)):
+            named = {"provider": identity.provider, "name": identity.model_name}
+            models[role].setdefault(str(identity), {**named, "temperature": None, "interface": identity.interface})
+        with suppress(ValueError, OverflowError):  # of another tool, or of a test
+            begun = datetime.fromisoformat(about.timestamp).astimezone(UTC)
+            ended = begun + timedelta(seconds=about.execution_time)
+            begin, end = min(begin or begun, begun), max(end or ended, ended)
     return {
         **_origin(manifest),
         "run_name": manifest.get("run_name"),
-        "verification_config": {
-            "answering_models": _models(manifest, "answering_models", seen.answering),
-            "parsing_models": _models(manifest, "parsing_models", seen.parsing),
-        },
+        "verification_config": {role: _models(manifest, role, seen) for role, seen in models.items()},
         "job_summary": {
-            "total_questions": seen.total,
-            "successful_count": seen.completed,
-            "failed_count": seen.total - seen.completed,
+            "total_questions": total,
+            "successful_count": completed,
+            "failed_count": total - completed,
             "start_time": begin.isoformat() if begin else None,
             "end_time": end.isoformat() if end else None,
             "total_duration": (end - begin).total_seconds() if begin and end else None,
@@ -63,40 +69,6 @@ def _origin(manifest: Mapping[str, Any]) -> dict[str, str]:
         "karenina_version": installed,
         "job_id": str(manifest.get("run_name") or ""),
     }
-
-
-@define
-class _Seen:
-    """What is known only after all results were read."""
-
-    answering: dict[str, dict[str, Any]]
-    parsing: dict[str, dict[str, Any]]
-    total: int = 0
-    completed: int = 0
-    begin: datetime | None = None
-    end: datetime | None = None
-
-    def see(self, result: VerificationResult) -> None:
-        metadata = result.metadata
-        self.total += 1
-        self.completed += metadata.completed_without_errors
-        for models, identity in ((self.answering, metadata.answering), (self.parsing, metadata.parsing)):
-            models.setdefault(
-                str(identity),
-                {
-                    "provider": identity.provider,
-                    "name": identity.model_name,
-                    "temperature": None,
-                    "interface": identity.interface,
-                },
-            )
-        try:
-            begun = datetime.fromisoformat(metadata.timestamp).astimezone(UTC)
-            ended = begun + timedelta(seconds=metadata.execution_time)
-        except (ValueError, OverflowError):
-            return  # of another tool, or of a test
-        self.begin = min(self.begin or begun, begun)
-        self.end = max(self.end or ended, ended)
 
 
 def _models(manifest: Mapping[str, Any], role: str, seen: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:

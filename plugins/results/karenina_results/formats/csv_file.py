@@ -12,7 +12,7 @@ from typing import IO, Any
 from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError
 
-from ..columns.cells import CellType
+from ..columns.table import CellType
 from ..columns.whole import RESULT
 from .about import export_columns
 

@@ -9,9 +9,11 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
+from attrs import define, frozen
 from karenina_runs.results.exports import export_results
 from karenina_runs.results.sinks import RunInfo
 from karenina_runs.results.stored import stored_results
@@ -41,9 +43,7 @@ class TableSink:
     same target continues with them. What is in the file already stays, but for results that a resumed run replaces.
     """
 
-    def __init__(
-        self, path: Path, rows: Callable[[Path], Iterator[Identity]], added: Callable[[Path, Again], Write]
-    ) -> None:
+    def __init__(self, path: Path, rows: Callable[[Path], Iterator[Identity]], added: Callable[..., None]) -> None:
         self._path = path
         self._rows = rows
         self._added = added
@@ -90,7 +90,8 @@ class TableSink:
         lines, self._lines = self._lines, None
         try:
             await lines.close(summary)
-            file = _Writer(self._added(self._path, frozenset(lines.ids) & self._known.keys()))
+            again = frozenset(lines.ids) & self._known.keys()
+            file = _Writer(partial(self._added, self._path, again))
             about = {"run_name": self._run.run_name} if self._run is not None else {}
 
             def finish() -> None:
@@ -127,26 +128,36 @@ def _claimed(path: Path) -> IO[bytes]:
         file.close()  # the other run ended in between, and took it away
 
 
+@define
 class _Writer:
     """A format that also writes what was there before."""
 
-    name = "added"
+    write: Write
+    name: str = "added"
     suffixes: tuple[str, ...] = ()
 
-    def __init__(self, write: Write) -> None:
-        self.write = write
+
+@frozen
+class _Results:
+    """Results that can be read several times, as those of a file can."""
+
+    read: Callable[[], Iterator[VerificationResult]]
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return self.read()
 
 
 def csv_sink(target: str = "") -> TableSink:
     """`csv:FILE`."""
-    return TableSink(_path("csv", target), _csv_identities, lambda path, again: partial(_csv_added, path, again))
+    cells = itemgetter(*IDENTIFYING)
+    return TableSink(_path("csv", target), lambda path: map(cells, read_rows(path)), _csv_added)
 
 
 def parquet_sink(target: str = "") -> TableSink:
     """`parquet:FILE`."""
     path = _path("parquet", target)
     ParquetFile().check()
-    return TableSink(path, _parquet_identities, lambda path, again: partial(_parquet_added, path, again))
+    return TableSink(path, lambda path: map(_identity, ParquetFile().read(path)), _parquet_added)
 
 
 def _path(name: str, target: str) -> Path:
@@ -160,14 +171,6 @@ def _identity(result: VerificationResult) -> Identity:
     return tuple(RESULT.column(name).written(row) for name in IDENTIFYING)
 
 
-def _csv_identities(path: Path) -> Iterator[Identity]:
-    return (tuple(row[name] for name in IDENTIFYING) for row in read_rows(path))
-
-
-def _parquet_identities(path: Path) -> Iterator[Identity]:
-    return map(_identity, ParquetFile().read(path))
-
-
 def _csv_added(
     before: Path, again: Again, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]
 ) -> None:
@@ -175,9 +178,14 @@ def _csv_added(
         CsvFile().write(results, path, manifest)
         return
     new, instead = (path.with_name(f"{path.name}.{name}") for name in ("new", "instead"))
+
+    def some(inside: bool) -> Iterator[VerificationResult]:
+        return (result for result in results if (result.metadata.result_id in again) == inside)
+
     try:
-        write_rows(_Some(results, again, inside=False), new, manifest, start=sum(1 for _ in read_rows(before)))
-        write_rows(_Some(results, again, inside=True), instead, manifest)
+        start = sum(1 for _ in read_rows(before))
+        write_rows(_Results(lambda: some(inside=False)), new, manifest, start=start)
+        write_rows(_Results(lambda: some(inside=True)), instead, manifest)
         with path.open("w", encoding="utf-8", newline="") as file:
             merge_rows([before, new], file, instead)
     finally:
@@ -188,33 +196,12 @@ def _csv_added(
 def _parquet_added(
     before: Path, again: Again, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]
 ) -> None:
-    ParquetFile().write(_Both(before, again, results) if before.exists() else results, path, manifest)
+    found = (result for result in results if result.metadata.result_id in again) if again else ()
+    instead = {result.metadata.result_id: result for result in found}
 
+    def both() -> Iterator[VerificationResult]:
+        for result in ParquetFile().read(before):
+            yield instead.get(result.metadata.result_id, result)
+        yield from (result for result in results if result.metadata.result_id not in instead)
 
-class _Some:
-    """Those of the results that have one of these ids, or none of them."""
-
-    def __init__(self, results: Iterable[VerificationResult], ids: Again, *, inside: bool) -> None:
-        self._results = results
-        self._ids = ids
-        self._inside = inside
-
-    def __iter__(self) -> Iterator[VerificationResult]:
-        return (result for result in self._results if (result.metadata.result_id in self._ids) == self._inside)
-
-
-class _Both:
-    """What is in a file, some of it replaced, and then more."""
-
-    def __init__(self, before: Path, again: Again, more: Iterable[VerificationResult]) -> None:
-        self._before = before
-        self._more = more
-        found = (result for result in more if result.metadata.result_id in again) if again else ()
-        self._instead = {result.metadata.result_id: result for result in found}
-
-    def __iter__(self) -> Iterator[VerificationResult]:
-        for result in ParquetFile().read(self._before):
-            yield self._instead.get(result.metadata.result_id, result)
-        for result in self._more:
-            if result.metadata.result_id not in self._instead:
-                yield result
+    ParquetFile().write(_Results(both) if before.exists() else results, path, manifest)

@@ -15,9 +15,8 @@ from karenina_core import VerificationResult
 from karenina_core.errors import PluginError, one_line
 from karenina_core.plugin.registry import is_installed
 
-from .database import DatabaseSink
 from .schema import POSTGRES
-from .store import Store, stored
+from .store import DatabaseSink, Store, stored
 
 SECONDS = 15
 """How long the server may take to accept a connection, where the address does not say."""

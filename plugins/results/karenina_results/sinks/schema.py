@@ -14,10 +14,9 @@ from attrs import frozen
 
 from karenina_core import VerificationResult
 
-from ..columns.cells import CellType
 from ..columns.judgment import JUDGMENT, RUBRIC_JUDGMENT
 from ..columns.rubric import RUBRIC
-from ..columns.table import Column, Table
+from ..columns.table import CellType, Column, Table
 from ..columns.template import REGEX, TEMPLATE, USAGE
 from ..columns.whole import RESULT
 

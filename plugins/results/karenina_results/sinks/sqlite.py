@@ -13,9 +13,8 @@ from karenina_runs.results.sinks import RunInfo
 from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError, PluginError
 
-from .database import DatabaseSink
 from .schema import SQLITE
-from .store import Store, stored
+from .store import DatabaseSink, Store, stored
 
 BATCH = 500
 """Results of one transaction; chosen."""
@@ -83,6 +82,15 @@ def read_file(path: Path) -> Iterator[VerificationResult]:
             connection.close()
     except (sqlite3.Error, ValueError, PluginError) as error:
         raise BenchmarkError(f"{path} cannot be read: {error}; give a database that karenina wrote") from error
+
+
+class SqliteFile:
+    """The format sqlite: a database that anything can query, with the tables and views of the sinks."""
+
+    name = "sqlite"
+    suffixes = (".sqlite", ".sqlite3", ".db")
+    write = staticmethod(write_file)
+    read = staticmethod(read_file)
 
 
 def _connection(path: Path) -> sqlite3.Connection:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from karenina_calls.secrets.redaction import redactor
+from karenina_runs.results.sinks import RunInfo
 
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError
+from karenina_core.log import get_logger
 
 from ..records import check_same, portable_record, result_of
 from .schema import (
@@ -26,7 +33,7 @@ from .schema import (
 )
 
 PAGE = 200
-"""Results that are read at a time."""
+"""Results that are read at a time; chosen."""
 ADDED = (
     "INSERT INTO stored_results (result_id, position, result) "
     "VALUES (?, (SELECT coalesce(max(position), 0) + 1 FROM stored_results), ?) ON CONFLICT (result_id) DO NOTHING"
@@ -144,29 +151,21 @@ class Store:
     def _sql(self, statement: str) -> str:
         return statement.replace("?", self._dialect.mark)
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self.connection, self._dialect.begin)
-
-
-class _Transaction:
-    """Everything that is done with the cursor, or nothing."""
-
-    def __init__(self, connection: Connection, begin: str) -> None:
-        self._cursor = connection.cursor()
-        self._begin = begin
-
-    def __enter__(self) -> Any:
-        self._cursor.execute(self._begin)
-        return self._cursor
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """A cursor: everything that is done with it is kept, or nothing."""
+        cursor = self.connection.cursor()
         try:
-            self._cursor.execute("COMMIT" if kind is None else "ROLLBACK")
-        except Exception:
-            if kind is None:
-                raise  # else what went wrong first is what counts
+            cursor.execute(self._dialect.begin)
+            try:
+                yield cursor
+            except BaseException:
+                with suppress(Exception):  # what went wrong first is what counts
+                    cursor.execute("ROLLBACK")
+                raise
+            cursor.execute("COMMIT")
         finally:
-            self._cursor.close()
+            cursor.close()
 
 
 def stored(connection: Connection, dialect: Dialect) -> Iterator[VerificationResult]:
@@ -213,3 +212,93 @@ def _storable(value: Any) -> Any:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+log = get_logger("karenina.results")
+
+
+class DatabaseSink(ABC):
+    """Every result is committed when `write` returns. Databases are waited for in threads, never in the event loop.
+
+    A lost connection is opened again a few times before the sink fails.
+    """
+
+    name: ClassVar[str]
+    waits: ClassVar[Sequence[float]] = (0.0, 1.0, 5.0)
+    """Seconds before each attempt to reconnect."""
+
+    def __init__(self) -> None:
+        self._store: Store | None = None
+        self._run: RunInfo | None = None
+        self._one_at_a_time = threading.Lock()
+        """Held in the thread: where a write is cancelled, its thread continues."""
+
+    @abstractmethod
+    def connect(self, run: RunInfo) -> Store:
+        """Open the database and prepare it."""
+
+    def lost(self, store: Store) -> bool:
+        """Whether the error is a lost connection."""
+        return False
+
+    async def open(self, run: RunInfo) -> None:
+        self._run = run
+
+        def begin() -> None:
+            store = self.connect(run)
+            try:
+                store.begin_run(run.run_name, run.benchmark, run.items)
+            except BaseException:
+                store.close()
+                raise
+            self._store = store
+
+        await self._in_thread(begin)
+
+    async def write(self, result: VerificationResult) -> None:
+        await self._in_thread(lambda: self._do(lambda store: store.add([result])))
+
+    async def close(self, summary: Mapping[str, Any]) -> None:
+        def end() -> None:
+            try:
+                name = self._run.run_name if self._run is not None else ""
+                self._do(lambda store: store.end_run(name, summary))
+            finally:
+                store, self._store = self._store, None
+                if store is not None:
+                    store.close()
+
+        await self._in_thread(end)
+
+    async def _in_thread(self, task: Callable[[], None]) -> None:
+        def alone() -> None:
+            with self._one_at_a_time:
+                task()
+
+        await asyncio.to_thread(alone)
+
+    def _do(self, task: Callable[[Store], None]) -> None:
+        """Do it, again where the connection was lost: whatever is written twice is there once."""
+        if self._store is None:
+            return
+        try:
+            task(self._store)
+        except Exception as error:
+            if not self.lost(self._store):
+                raise
+            self._reconnect(error)
+            task(self._store)
+
+    def _reconnect(self, error: Exception) -> None:
+        """Raises what the last attempt raised."""
+        assert self._run is not None
+        log.warning("the connection of a sink was lost; reconnecting", sink=self.name, error=type(error).__name__)
+        for wait in self.waits:
+            time.sleep(wait)
+            try:
+                self._store = self.connect(self._run)
+            except Exception as again:
+                error = again
+            else:
+                return
+        raise error

@@ -12,7 +12,7 @@ VIEWS = {
     "template": "karenina_results.views.template:TemplateResults",
     "rubric": "karenina_results.views.rubric:RubricResults",
     "judgment": "karenina_results.views.judgment:JudgmentResults",
-    "rubric_judgments": "karenina_results.views.rubric_judgment:RubricJudgmentResults",
+    "rubric_judgments": "karenina_results.views.judgment:RubricJudgmentResults",
 }
 
 

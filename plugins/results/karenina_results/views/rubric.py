@@ -16,12 +16,10 @@ from karenina_core.errors import did_you_mean
 from ..columns.rubric import RUBRIC, RUBRIC_WITH_EVIDENCE, TraitRow, trait_rows, trait_type
 from ..columns.table import Row
 from ..frames import frame
-from .grouping import Aggregated, Aggregator, By, Scores, grouping, in_order
-from .view import View
+from .view import Aggregated, Aggregator, By, ByName, Scores, View, grouping, in_order
 
 TYPES = ("llm", "regex", "callable", "metric", "agentic")
 OF_LLM = ("llm_score", "llm_binary", "llm_literal", "llm_template")
-ByTrait = dict[Hashable, dict[str, Aggregated]]
 
 
 class RubricResults(View):
@@ -79,14 +77,20 @@ class RubricResults(View):
 
     # Getters
 
+    def _by_trait_name(
+        self, wanted: Callable[[TraitOutcome], bool], read: Callable[[TraitOutcome], Any]
+    ) -> dict[str, dict[str, Any]]:
+        """`{result id: {trait: what is read}}` of the traits that are wanted; results without one are left out."""
+        found: dict[str, dict[str, Any]] = {}
+        for result, trait in self._traits():
+            if wanted(trait):
+                found.setdefault(result.metadata.result_id, {})[trait.name] = read(trait)
+        return found
+
     def get_scores(self, trait_type: str = "all") -> dict[str, dict[str, Any]]:
         """The scores of one type of trait, or of all; metric traits with counts and metrics, records by field."""
         of_type = self._of_type(trait_type)
-        found: dict[str, dict[str, Any]] = {}
-        for result, trait in self._traits():
-            if trait.state == "ok" and of_type(trait):
-                found.setdefault(result.metadata.result_id, {})[trait.name] = trait.value
-        return found
+        return self._by_trait_name(lambda t: t.state == "ok" and of_type(t), lambda t: t.value)
 
     def get_all_scores(self) -> dict[str, dict[str, Any]]:
         """The scores of all traits."""
@@ -114,33 +118,24 @@ class RubricResults(View):
 
     def get_llm_labels(self) -> dict[str, dict[str, str]]:
         """The classes of literal traits that have one."""
-        found: dict[str, dict[str, str]] = {}
-        for result, trait in self._traits():
-            if trait.kind == "literal" and trait.state == "ok" and trait.label is not None:
-                found.setdefault(result.metadata.result_id, {})[trait.name] = trait.label
-        return found
+        return self._by_trait_name(
+            lambda t: t.kind == "literal" and t.state == "ok" and t.label is not None, lambda t: t.label
+        )
 
     def get_confusion_matrices(self) -> dict[str, dict[str, dict[str, Any]]]:
         """`{result id: {trait: {"tp", "fp", "fn", "tn", "lists"}}}` of metric traits; counts without those that the
         trait does not have, and the texts that were counted."""
-        found: dict[str, dict[str, dict[str, Any]]] = {}
-        for result, trait in self._traits():
-            if trait.kind == "metric" and trait.state == "ok":
-                lists = {**trait.counts, "lists": dict(trait.confusion)}
-                found.setdefault(result.metadata.result_id, {})[trait.name] = lists
-        return found
+        return self._by_trait_name(
+            lambda t: t.kind == "metric" and t.state == "ok", lambda t: {**t.counts, "lists": dict(t.confusion)}
+        )
 
     def get_trait_errors(self) -> dict[str, dict[str, str]]:
         """`{result id: {trait: why there is no score}}` of traits that were due."""
-        found: dict[str, dict[str, str]] = {}
-        for result, trait in self._traits():
-            if trait.state in FAILED:
-                found.setdefault(result.metadata.result_id, {})[trait.name] = trait.reason
-        return found
+        return self._by_trait_name(lambda t: t.state in FAILED, lambda t: t.reason)
 
     # Aggregates
 
-    def aggregate_traits(self, strategy: str = "mean", by: By = "question_id", trait_type: str = "all") -> ByTrait:
+    def aggregate_traits(self, strategy: str = "mean", by: By = "question_id", trait_type: str = "all") -> ByName:
         """What the scores of one type of trait, or of all but metric traits, come to in each group.
 
         A record is `trait.field`, field by field. Raises KeyError for an unknown aggregator and ValueError for an
@@ -149,25 +144,25 @@ class RubricResults(View):
         of_type = self._of_type(trait_type)
         return self._by_trait(strategy, by, lambda row: of_type(row.trait) and row.trait.kind != "metric")
 
-    def aggregate_llm_traits(self, strategy: str = "mean", by: By = "question_id") -> ByTrait:
+    def aggregate_llm_traits(self, strategy: str = "mean", by: By = "question_id") -> ByName:
         """Of the traits that the judge scores by reading. Literal ones count with the rank of their class, from 0."""
         return self.aggregate_traits(strategy, by, "llm")
 
-    def aggregate_regex_traits(self, strategy: str = "majority_vote", by: By = "question_id") -> ByTrait:
+    def aggregate_regex_traits(self, strategy: str = "majority_vote", by: By = "question_id") -> ByName:
         """Of patterns."""
         return self.aggregate_traits(strategy, by, "regex")
 
-    def aggregate_callable_traits(self, strategy: str = "majority_vote", by: By = "question_id") -> ByTrait:
+    def aggregate_callable_traits(self, strategy: str = "majority_vote", by: By = "question_id") -> ByName:
         """Of functions."""
         return self.aggregate_traits(strategy, by, "callable")
 
-    def aggregate_agentic_traits(self, strategy: str = "mean", by: By = "question_id") -> ByTrait:
+    def aggregate_agentic_traits(self, strategy: str = "mean", by: By = "question_id") -> ByName:
         """Of traits that an agent investigated."""
         return self.aggregate_traits(strategy, by, "agentic")
 
     def aggregate_metric_traits(
         self, metric_name: str = "f1", strategy: str = "mean", by: By = "question_id"
-    ) -> ByTrait:
+    ) -> ByName:
         """One metric of metric traits, or one of the counts `tp`, `fp`, `fn` and `tn`; only traits that have it."""
         having = {t.name for _, t in self._traits() if metric_name in {**t.counts, **t.metrics}}
 
@@ -189,7 +184,7 @@ class RubricResults(View):
         by: By,
         wanted: Callable[[TraitRow], bool],
         rows_of: Callable[[VerificationResult], Iterable[TraitRow]] = trait_rows,
-    ) -> ByTrait:
+    ) -> ByName:
         aggregate = self.aggregator(strategy)
         how = grouping(self.table, self.results, by)
         groups: dict[Hashable, _Traits] = {}

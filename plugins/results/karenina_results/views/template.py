@@ -14,8 +14,7 @@ from karenina_core import VerificationResult
 from ..columns.table import Row, at
 from ..columns.template import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
 from ..frames import frame
-from .grouping import ALIASES, Aggregated, By, grouped
-from .view import View
+from .view import ALIASES, Aggregated, By, View, grouped
 
 PLANNED = {
     "question_id": "questions",
@@ -66,29 +65,19 @@ class TemplateResults(View):
 
     def get_verification_results(self) -> dict[str, bool]:
         """`verify_result` of the results that have a verdict."""
-        return self._by_id(lambda r: r.template and r.template.verify_result)
+        return self._of_part(lambda part: part.verify_result)
 
     def get_embedding_scores(self) -> dict[str, float]:
         """Similarities, where they were computed."""
-        return self._by_id(lambda r: r.template and r.template.embedding_similarity_score)
+        return self._of_part(lambda part: part.embedding_similarity_score)
 
     def get_embedding_overrides(self) -> dict[str, bool]:
         """Whether a wrong field was accepted for its similarity, where that was checked."""
-        return self._by_id(
-            lambda r: (
-                r.template.embedding_override_applied if r.template and r.template.embedding_check_performed else None
-            )
-        )
+        return self._of_part(lambda part: part.embedding_override_applied if part.embedding_check_performed else None)
 
     def get_regex_results(self) -> dict[str, dict[str, bool]]:
         """`{pattern: whether it passed}`, where the template has patterns."""
-        return self._by_id(
-            lambda r: (
-                dict(r.template.regex_validation_results)
-                if r.template and r.template.regex_validation_results is not None
-                else None
-            )
-        )
+        return self._of_part(lambda part: None if (r := part.regex_validation_results) is None else dict(r))
 
     def get_abstention_detections(self) -> dict[str, bool]:
         """Whether the model refused to answer, where that was checked, whatever happened afterwards."""
@@ -100,10 +89,10 @@ class TemplateResults(View):
 
     def get_parsed_responses(self) -> dict[str, dict[str, Any]]:
         """`{"gt": expected fields, "llm": extracted fields}`, where the judge extracted any."""
-        return self._by_id(
-            lambda r: (
-                {"gt": dict(r.template.parsed_gt_response or {}), "llm": dict(r.template.parsed_llm_response)}
-                if r.template and r.template.parsed_llm_response is not None
+        return self._of_part(
+            lambda part: (
+                {"gt": dict(part.parsed_gt_response or {}), "llm": dict(part.parsed_llm_response)}
+                if part.parsed_llm_response is not None
                 else None
             )
         )
@@ -113,8 +102,7 @@ class TemplateResults(View):
     def aggregate_pass_rate(self, by: By = "question_id") -> dict[Hashable, dict[str, Any]]:
         """`{group: {"items", "pass_rate", "partial_credit", "answered_accuracy", "coverage", "outcomes", ...}}`, with
         the intervals of the first two (`_low`, `_high`); see `karenina_runs.summaries.rates.RateTally.rates`. Errors
-        are in
-        no rate but in the counts and in the coverage. `by="keywords"` counts an item with each of its keywords.
+        are in no rate but in the counts and in the coverage. `by="keywords"` counts an item with each of its keywords.
 
         Planned items that have no result are in the coverage of groups by question, models and replicate. Of other
         groups they are not known: where there are any, the coverage is None.
