@@ -94,6 +94,11 @@ def _unreadable(made: Made, tool: Any, query: str) -> Iterator[Fault]:
 CALLS: Promises[Made] = Promises()
 
 
+@CALLS.add("results", "What it returns can be read as results.")
+def _results(made: Made) -> Iterator[Fault]:
+    return _unreadable(made, made.fresh(), PLAIN)
+
+
 @CALLS.add("odd_query", "Odd queries have results, or are refused with SearchError.")
 def _odd_query(made: Made) -> Iterator[Fault]:
     tool = made.fresh()
@@ -107,7 +112,6 @@ def _odd_query(made: Made) -> Iterator[Fault]:
 
 
 CALLS |= {
-    "results": ("What it returns can be read as results.", lambda made: _unreadable(made, made.fresh(), PLAIN)),
     "loops": ("It can be used from one event loop after another.", partial(in_two_loops, call=_search)),
     "cancellation": ("A cancelled search ends at once, and the next one works.", partial(cancelled, call=_search)),
     "event_loop": ("Others go on while it searches.", partial(turns, call=_search)),

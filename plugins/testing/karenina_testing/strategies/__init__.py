@@ -5,13 +5,7 @@ They are part of the extra `karenina-core[testing]`.
 
 from __future__ import annotations
 
-try:
-    import hypothesis  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "random examples are made by hypothesis; install it with: pip install 'karenina-core[testing]'", name=error.name
-    ) from error
-
+from .. import examples  # noqa: F401  # first: without hypothesis it says what to install
 from .benchmarks import (
     agentic_traits,
     benchmarks,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, get_args
 
 from attrs import frozen
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import SearchStrategy
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart
 from karenina_vocabulary.trait_scale import MISSING_LABEL
@@ -19,7 +20,7 @@ from karenina_core.values.message import trace_dicts
 from karenina_core.values.outcome import OutcomeName
 from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, VerificationResult
 
-from .models import MESSAGE, MODE
+from .models import MODE, messages
 from .values import JSON, MAYBE, MAYBE_NAME, MAYBE_TEXT, NAME, NAMES, OBJECT, SHARE, SWITCH, TEXT, by_name
 
 TYPES = ("llm", "regex", "callable", "metric", "agentic")
@@ -98,20 +99,29 @@ def _part(traits: Mapping[str, _Trait]) -> RubricPart:
     )
 
 
-SCORES = st.dictionaries(NAME, TRAIT, max_size=5).map(_part)
-
-
+@cache
 def rubric_parts() -> SearchStrategy[RubricPart]:
     """What became of up to five traits of any type and kind: scored, failed or skipped, and in one consistent story."""
-    return SCORES
+    return st.dictionaries(NAME, TRAIT, max_size=5).map(_part)
 
 
 SECONDS = st.floats(0, 1000)
 TOKENS = st.integers(0, 10**6)
 DETAILS = {"error": "judge", "auto_failed": "RecursionLimitAutoFail", "skipped": "no stage gave a verdict"}
 
-IDENTITY = st.builds(ModelIdentity, NAME, NAME, MAYBE_NAME, NAMES, MAYBE_NAME)
-TRACE = st.lists(MESSAGE, max_size=3).map(trace_dicts)
+
+@cache
+def identities() -> SearchStrategy[ModelIdentity]:
+    """Which model, reached how."""
+    return st.builds(ModelIdentity, NAME, NAME, MAYBE_NAME, NAMES, MAYBE_NAME)
+
+
+@cache
+def traces() -> SearchStrategy[list[dict[str, Any]]]:
+    """The messages of an answer in the flat form that results store."""
+    return st.lists(messages(), max_size=3).map(trace_dicts)
+
+
 USAGE_ROW = st.fixed_dictionaries(
     {
         "calls": st.just(1),
@@ -124,30 +134,20 @@ USAGE_ROW = st.fixed_dictionaries(
     }
 )
 USAGE: SearchStrategy[dict[str, Any]] = st.just({}) | USAGE_ROW.map(lambda row: {"generation": row, "total": row})
-CACHED = st.builds(
-    CachedAnswer,
-    raw_llm_response=TEXT,
-    trace_messages=TRACE.map(tuple),
-    recursion_limit_reached=SWITCH,
-    answering_mcp_servers=NAMES.map(tuple),
-    usage_metadata=USAGE,
-    agent_metrics=st.none() | OBJECT,
-)
 
 
-def identities() -> SearchStrategy[ModelIdentity]:
-    """Which model, reached how."""
-    return IDENTITY
-
-
-def traces() -> SearchStrategy[list[dict[str, Any]]]:
-    """The messages of an answer in the flat form that results store."""
-    return TRACE
-
-
+@cache
 def cached_answers() -> SearchStrategy[CachedAnswer]:
     """An answer that was generated for another judge."""
-    return CACHED
+    return st.builds(
+        CachedAnswer,
+        raw_llm_response=TEXT,
+        trace_messages=traces().map(tuple),
+        recursion_limit_reached=SWITCH,
+        answering_mcp_servers=NAMES.map(tuple),
+        usage_metadata=USAGE,
+        agent_metrics=st.none() | OBJECT,
+    )
 
 
 def _metadata(outcome: OutcomeName, error: str, **facts: Any) -> MetadataPart:
@@ -172,8 +172,8 @@ METADATA = st.builds(
     question_text=TEXT,
     raw_answer=MAYBE_TEXT,
     keywords=st.lists(TEXT, max_size=2),
-    answering=IDENTITY,
-    parsing=IDENTITY,
+    answering=identities(),
+    parsing=identities(),
     answering_system_prompt=MAYBE_TEXT,
     warnings=st.lists(TEXT, max_size=2),
     execution_time=SECONDS,
@@ -186,7 +186,7 @@ METADATA = st.builds(
 GENERATION = st.builds(
     GenerationPart,
     raw_llm_response=TEXT,
-    trace_messages=TRACE,
+    trace_messages=traces(),
     answering_mcp_servers=NAMES,
     recursion_limit_reached=SWITCH,
     usage_metadata=USAGE,
@@ -247,25 +247,24 @@ LEDGER_ENTRY = st.builds(
     LedgerEntry, NAME, st.fixed_dictionaries({}, optional={"field": SWITCH, "verdict": SWITCH}), TEXT
 )
 TRAIL_ENTRY = st.builds(TrailEntry, NAME, st.sampled_from(["ran", "skipped", "failed"]), TEXT, SECONDS)
-RESULT = st.builds(
-    VerificationResult,
-    metadata=METADATA,
-    generation=GENERATION,
-    checks=CHECKS,
-    template=st.none() | TEMPLATE,
-    rubric=st.none() | RUBRIC | SCORES,
-    deep_judgment=st.none() | DEEP_JUDGMENT,
-    deep_judgment_rubric=st.none() | st.builds(DeepJudgmentRubricPart, rubric_trait_reasoning=by_name(TEXT)),
-    evaluation_input=MAYBE_TEXT,
-    used_full_trace=SWITCH,
-    trace_extraction_error=MAYBE_TEXT,
-    ledger=st.lists(LEDGER_ENTRY, max_size=2).map(tuple),
-    trail=st.lists(TRAIL_ENTRY, max_size=2).map(tuple),
-    extensions=by_name(by_name(JSON)),
-)
 
 
-@st.composite
-def results(draw: DrawFn) -> VerificationResult:
+@cache
+def results() -> SearchStrategy[VerificationResult]:
     """The result of one item. Its parts are each valid; they need not tell one story."""
-    return draw(RESULT)
+    return st.builds(
+        VerificationResult,
+        metadata=METADATA,
+        generation=GENERATION,
+        checks=CHECKS,
+        template=st.none() | TEMPLATE,
+        rubric=st.none() | RUBRIC | rubric_parts(),
+        deep_judgment=st.none() | DEEP_JUDGMENT,
+        deep_judgment_rubric=st.none() | st.builds(DeepJudgmentRubricPart, rubric_trait_reasoning=by_name(TEXT)),
+        evaluation_input=MAYBE_TEXT,
+        used_full_trace=SWITCH,
+        trace_extraction_error=MAYBE_TEXT,
+        ledger=st.lists(LEDGER_ENTRY, max_size=2).map(tuple),
+        trail=st.lists(TRAIL_ENTRY, max_size=2).map(tuple),
+        extensions=by_name(by_name(JSON)),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -45,34 +46,31 @@ def _field(kind: str) -> SearchStrategy[dict[str, Any]]:
 
 
 WEIGHT = st.sampled_from([1.0, 0.5, 3.0])
-SPEC = st.lists(st.one_of(*map(_field, KINDS)), min_size=1, max_size=4).map(
-    lambda fields: {"fields": [{"name": f"fact_{number}", **field} for number, field in enumerate(fields)]}
-)
+
+
+@cache
+def template_specs() -> SearchStrategy[dict[str, Any]]:
+    """A template as data, `{"fields": [...]}`: one to four fields that are right when they equal their ground truth."""
+    return st.lists(st.one_of(*map(_field, KINDS)), min_size=1, max_size=4).map(
+        lambda fields: {"fields": [{"name": f"fact_{number}", **field} for number, field in enumerate(fields)]}
+    )
+
+
 FOUND = st.builds(
     lambda success: RegexVerdict(True, success, {"dose": success}, {"dose": {}}, {"dose": ["7 mg"][:success]}), SWITCH
 )
-HANDLE = st.builds(
-    FakeHandle,
-    expected=st.sampled_from(EXPECTED),
-    patterns=st.just(RegexVerdict(False, True)) | FOUND,
-    credit=SHARE,
-    failure=st.sampled_from([None, None, None, "verify() raised ZeroDivisionError (line 7: 1 / 0)"]),
-)
 
 
-def template_specs() -> SearchStrategy[dict[str, Any]]:
-    """A template as data, `{"fields": [...]}`: one to four fields that are right when they equal their ground truth."""
-    return SPEC
-
-
+@cache
 def template_handles() -> SearchStrategy[FakeHandle]:
     """Handles with and without fields, patterns and partial credit; every now and then one whose code fails."""
-    return HANDLE
-
-
-def filled_templates() -> SearchStrategy[FakeFilled]:
-    """A filled template, each of its fields right, wrong or not found."""
-    return FILLED
+    return st.builds(
+        FakeHandle,
+        expected=st.sampled_from(EXPECTED),
+        patterns=st.just(RegexVerdict(False, True)) | FOUND,
+        credit=SHARE,
+        failure=st.sampled_from([None, None, None, "verify() raised ZeroDivisionError (line 7: 1 / 0)"]),
+    )
 
 
 def fillings_of(handle: FakeHandle) -> SearchStrategy[FakeFilled]:
@@ -82,4 +80,7 @@ def fillings_of(handle: FakeHandle) -> SearchStrategy[FakeFilled]:
     return st.fixed_dictionaries(values).map(lambda data: FakeFilled(handle=handle, data=data))
 
 
-FILLED = HANDLE.flatmap(fillings_of)
+@cache
+def filled_templates() -> SearchStrategy[FakeFilled]:
+    """A filled template, each of its fields right, wrong or not found."""
+    return template_handles().flatmap(fillings_of)
