@@ -44,6 +44,13 @@ class ScriptedCall:
 ScriptedReply = str | Mapping[str, Any] | LLMResponse | BaseException
 """A reply: a text, an object (sent as JSON), a whole response, or an error to raise."""
 Script = Callable[[ScriptedCall], ScriptedReply | Awaitable[ScriptedReply]]
+Schema = Mapping[str, Any]
+Swap = Callable[[Schema], tuple[Any, ...]]
+"""Given the schema of a value: `(value,)` to put there instead of one that fits, or nothing in a tuple. The schema
+has `nullable` where null fits too."""
+DEEPEST = 8
+"""Below so many steps into a schema the least value is taken: a schema may hold itself."""
+WORDS = "because it says so"
 
 
 class ScriptedLLM:
@@ -242,33 +249,63 @@ class FakeFilled:
             raise TemplateError(self.handle.failure)
 
 
-def example_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:
-    """The plainest JSON value that fits a JSON Schema: what a scripted judge can say where any answer will do.
+def fitting(schema: Schema, *, most: bool = False, swap: Swap | None = None) -> Any:
+    """The least JSON value that fits a schema: false, the first of an enumeration, the minimum, empty lists.
 
-    Knows types, enumerations, unions, references and the lower bounds of numbers and lists; no patterns or formats.
+    With `most` it is the greatest: true, the last, the maximum, one entry per list, every property. Knows types,
+    enumerations, unions, references and bounds; no patterns or formats. `swap` puts other values in some places.
     """
-    root = schema if root is None else root
-    if "$ref" in schema:
-        target: Any = root
-        for step in str(schema["$ref"]).removeprefix("#/").split("/"):
-            target = target[step]
-        return example_of(target, root)
-    if "const" in schema or "enum" in schema:
-        return schema["const"] if "const" in schema else schema["enum"][0]
-    for union in ("anyOf", "oneOf", "allOf"):
-        if union in schema:
-            return example_of(schema[union][0], root)
-    kind = schema.get("type", "object")
-    match kind if isinstance(kind, str) else kind[0]:
-        case "object":
+    return _Fitting(schema, most, swap or (lambda _: ())).value(schema, 0)
+
+
+@frozen
+class _Fitting:
+    root: Schema
+    most: bool
+    swap: Swap
+
+    def value(self, schema: Schema, depth: int) -> Any:
+        if "$ref" in schema:
+            target: Any = self.root
+            for step in str(schema["$ref"]).removeprefix("#/").split("/"):
+                target = target[step]
+            return self.value({**target, "nullable": schema.get("nullable", False)}, depth + 1)
+        for union in ("anyOf", "oneOf", "allOf"):
+            if union in schema:
+                choices = [choice for choice in schema[union] if choice.get("type") != "null"] or schema[union]
+                nullable = len(choices) < len(schema[union]) or schema.get("nullable", False)
+                return self.value({**choices[0], "nullable": nullable}, depth + 1)
+        if swapped := self.swap(schema):
+            return swapped[0]
+        if "const" in schema:
+            return schema["const"]
+        most = self.most and depth < DEEPEST
+        return schema["enum"][-1 if most else 0] if "enum" in schema else self._typed(schema, most, depth)
+
+    def _typed(self, schema: Schema, most: bool, depth: int) -> Any:
+        kinds = [schema.get("type", "object")] if isinstance(schema.get("type", ""), str) else schema["type"]
+        kind = next((kind for kind in kinds if kind != "null"), "null")
+        if kind == "object":
             properties = schema.get("properties", {})
-            return {name: example_of(properties[name], root) for name in schema.get("required", properties)}
-        case "array":
-            return [example_of(schema.get("items", {}), root)] * int(schema.get("minItems", 0))
-        case "integer" | "number":
-            return schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
-        case "boolean":
-            return True
-        case "null":
-            return None
-    return "x" * int(schema.get("minLength", 1))
+            names = properties if most else schema.get("required", properties)
+            return {name: self.value(properties.get(name, {}), depth + 1) for name in names}
+        if kind == "array":
+            length = max(int(schema.get("minItems", 0)), int(most and schema.get("maxItems", 1) > 0))
+            return [self.value(schema.get("items", {"type": "string"}), depth + 1) for _ in range(length)]
+        if kind in ("integer", "number"):
+            low = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
+            high = schema.get("maximum", schema.get("exclusiveMaximum", low + 2) - 1)
+            return max(low, high) if most else low
+        return {"boolean": most, "null": None}.get(kind, WORDS.ljust(int(schema.get("minLength", 0)), "."))
+
+
+def example_of(schema: Schema) -> Any:
+    """A plain JSON value that fits a schema, with yes and an x: what a judge can say where any answer will do."""
+    return fitting(schema, swap=_plain)
+
+
+def _plain(schema: Schema) -> tuple[Any, ...]:
+    kinds = () if "const" in schema or "enum" in schema else schema.get("type", ())
+    if "boolean" in kinds:
+        return (True,)
+    return ("x" * int(schema.get("minLength", 1)),) if "string" in kinds else ()

@@ -17,8 +17,7 @@ from attrs import frozen
 from karenina_core.errors import one_line
 
 from .checks import Fault, Promises, Raised, attempt
-from .watch.audit import HEAVY
-from .watch.imports import construction_events
+from .watch.audit import HEAVY, construction_events
 from .watch.loops import LONGEST_TURN, StillRunning, cancel, in_loop, watched_loop, within
 from .watch.source_lines import file_of, line_of_attribute, line_of_function, line_of_waiting
 

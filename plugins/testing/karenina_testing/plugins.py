@@ -27,7 +27,7 @@ from .search_tools import search_tool_checks
 from .sinks import sink_checks
 from .stages.stages import stage_checks
 from .traits.traits import evaluator_checks
-from .watch.imports import heavy_imports
+from .watch.audit import heavy_imports
 from .watch.source_lines import file_of, line_of_function
 
 Options = Mapping[str, Mapping[str, Any]]

@@ -105,7 +105,7 @@ def test_checks_that_go_wrong_do_not_keep_others_from_running() -> None:
         ({"type": ["integer", "null"], "minimum": 3}, 3),
         ({"enum": ["b", "a"]}, "b"),
         ({"const": 7}, 7),
-        ({"anyOf": [{"type": "null"}, {"type": "string"}]}, None),
+        ({"anyOf": [{"type": "null"}, {"type": "string"}]}, "x"),
         ({"type": "array", "items": {"type": "boolean"}, "minItems": 2}, [True, True]),
         (
             {

@@ -16,11 +16,9 @@ from karenina_core.ports.values import Channel, PortCapabilities
 from karenina_core.values.config import ModelConfig
 
 from ..checks import Check, Fault, Promise, Promises, Raised, attempt, expecting, promise_checks, run_checks
-from ..watch.audit import HEAVY
-from ..watch.imports import construction_events, heavy_imports
+from ..watch.audit import HEAVY, construction_events, heavy_imports
 from ..watch.source_lines import file_of, line_of_attribute, line_of_function
-from .behaviour import BEHAVIOUR
-from .calls import FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
+from .calls import BEHAVIOUR, FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
 from .ports import PROTOCOLS, Ports, Server
 
 ALWAYS: Promises[Ports] = Promises()

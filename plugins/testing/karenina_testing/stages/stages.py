@@ -35,7 +35,7 @@ from ..checks import (
 from ..compare import difference
 from ..examples import every, smallest
 from ..strategies.models import verification_configs
-from ..watch.imports import heavy_imports
+from ..watch.audit import heavy_imports
 from ..watch.loops import in_loop
 from ..watch.source_lines import file_of, line_of_attribute, line_of_error
 from .cases import MOST_STEPS, MakeContext, Trial

@@ -13,10 +13,23 @@ from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 from ..checks import Fault, Promises
 from ..fakes import Script, ScriptedCall
 from ..watch.loops import in_loop
-from .cases import GOLD, QUESTION, REPORT, Trial, wrong_with
+from .cases import (
+    GOLD,
+    GONE,
+    QUESTION,
+    REPORT,
+    Trial,
+    above,
+    below,
+    obedient,
+    off_scale,
+    prose,
+    silent,
+    strange,
+    wrong_with,
+)
 from .failures import marks_of
-from .items import marked, marks_in, marks_within
-from .judges import GONE, above, below, down, obedient, off_scale, prose, silent, strange
+from .scoring import marked, marks_in, marks_within
 
 MARKED = re.compile(r'<untrusted-([0-9a-f]{16}) label="([^"\n]*)">\n(.*?)\n</untrusted-\1>', re.DOTALL)
 PART_WORDS = 4
@@ -145,7 +158,7 @@ def _calls(trial: Trial) -> Iterator[Fault]:
 JUDGED |= {
     "judge_down": (
         "A judge that cannot be reached costs traits their scores, and nothing else.",
-        partial(_judge_fails, scripts=(down, *GONE.values()), what="cannot be reached", free_text=True),
+        partial(_judge_fails, scripts=GONE.values(), what="cannot be reached", free_text=True),
     ),
     "judge_rubbish": (
         "A reply that is no score is not made one.",

@@ -15,8 +15,7 @@ from karenina_core.values.rubric import RubricTrait
 from ..checks import Fault, Raised, attempt
 from ..fakes import ScriptedCall, ScriptedLLM, ScriptedReply
 from ..watch.loops import in_loop
-from .cases import REPORT, Trial, comparable, differs, wrong_with
-from .judges import obedient
+from .cases import REPORT, Trial, comparable, differs, obedient, wrong_with
 
 
 def marks_of(trait: RubricTrait, others: Sequence[RubricTrait], text: str) -> list[str]:
