@@ -123,6 +123,11 @@ async def attempt_async(work: Awaitable[T]) -> T | Raised:
         return Raised(error)
 
 
+def shown(text: str) -> str:
+    """A text as it is named in a fault: whole, or how it begins and how long it is."""
+    return repr(text) if len(text) <= 40 else f"{text[:20]!r}... of {len(text)} characters"
+
+
 def first_fault(find_faults: FindFaults[S], thing: S) -> Fault | None:
     """The first fault that is found. Raises what examining raises."""
     faults = find_faults(thing)

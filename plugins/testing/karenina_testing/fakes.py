@@ -1,18 +1,24 @@
-"""Stand-ins for models and templates: what they say is written down beforehand."""
+"""Stand-ins for models and templates that say what is written down, and applications made of what a test brings."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import evolve, field, frozen
 from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 
 from karenina_core.errors import FillError, TemplateError
-from karenina_core.plugin.adapters import AdapterSpec
+from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
+from karenina_core.plugin.application import Karenina
+from karenina_core.plugin.discovery import discover, load_all
+from karenina_core.plugin.markers import hookimpl
+from karenina_core.plugin.registry import Registry
 from karenina_core.ports.values import CallContext, Channel, LLMResponse, OutputFormat, PortCapabilities
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message, UsageMetadata
@@ -100,7 +106,9 @@ class ScriptedLLM:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             await asyncio.sleep(self._seconds)
-            reply = self._next(asked)
+            if self._script is None and len(self.calls) > len(self._replies):
+                raise AssertionError(f"the script has {len(self._replies)} replies; this is call {len(self.calls)}")
+            reply: Any = self._script(asked) if self._script else self._replies[len(self.calls) - 1]
             return self._response(await reply if inspect.isawaitable(reply) else reply, asked)
         finally:
             self.in_flight -= 1
@@ -118,13 +126,6 @@ class ScriptedLLM:
 
     def _for(self, model: ModelConfig) -> ScriptedLLM:
         return self
-
-    def _next(self, asked: ScriptedCall) -> Any:
-        if self._script is not None:
-            return self._script(asked)
-        if len(self.calls) > len(self._replies):
-            raise AssertionError(f"the script has {len(self._replies)} replies; this is call {len(self.calls)}")
-        return self._replies[len(self.calls) - 1]
 
     def _response(self, reply: ScriptedReply, call: ScriptedCall) -> LLMResponse:
         if isinstance(reply, BaseException):
@@ -309,3 +310,57 @@ def _plain(schema: Schema) -> tuple[Any, ...]:
     if "boolean" in kinds:
         return (True,)
     return ("x" * int(schema.get("minLength", 1)),) if "string" in kinds else ()
+
+
+def application(
+    *plugins: Any,
+    installed: bool | Collection[str] = False,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Karenina:
+    """A `Karenina` of the given plugins, and of the installed ones: all of them, or those named by `installed`.
+
+    A plugin is a module or an object with `@hookimpl` functions; a stage class, an `AdapterSpec` and a `ScriptedLLM`
+    are taken as plugins that bring just that; a subclass of `Registry` is a kind of things for the others. Plugins are
+    called like their module, class, stage or interface; a second one of the same name gets `-2` and so on.
+    `KARENINA_DISABLE` and `KARENINA_PLUGINS` are not read. `settings` holds tables by plugin name. Raises ConfigError
+    where they do not fit.
+    """
+    sources = [s for s in discover() if installed is True or s.name in installed] if installed else []
+    found, infos = load_all(sources)
+    kinds = [thing for thing in plugins if isinstance(thing, type) and issubclass(thing, Registry)]
+    for thing in plugins:
+        if thing not in kinds:
+            name, plugin = _as_plugin(thing)
+            names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+            found[next(free for free in names if free not in found.keys() | infos.keys())] = plugin
+    return Karenina(found, infos=infos.values(), settings=settings, kinds=kinds)
+
+
+def _as_plugin(thing: Any) -> tuple[str, Any]:
+    if isinstance(thing, ScriptedLLM):
+        thing = thing.adapter()
+    if isinstance(thing, AdapterSpec):
+        factories = (thing.llm_factory, thing.parser_factory, thing.agent_factory, thing.batch_factory)
+        factory: Any = next(filter(None, factories), thing)
+        while isinstance(factory, partial):
+            factory = factory.func
+        module = factory.partition(":")[0] if isinstance(factory, str) else str(factory.__module__)
+        return thing.interface, _bringing(thing, "karenina_register_adapters", module)
+    if hasattr(thing, "execute") and hasattr(thing, "should_run"):
+        stage = thing if isinstance(thing, type) else type(thing)
+        return str(thing.name), _bringing(thing, "karenina_register_stages", stage.__module__)
+    return name_of(thing), thing
+
+
+def name_of(thing: Any) -> str:
+    """What a plugin is called that comes without a name: like its module or its class."""
+    return str(getattr(thing, "__name__", type(thing).__name__)).rpartition(".")[2]
+
+
+def _bringing(thing: Any, hook: str, module: str) -> Any:
+    """A plugin that brings this thing. Its code is that of `module`: by it a run sees whether it is what it was."""
+
+    def register(self: object, registry: Any) -> None:
+        (registry.register if isinstance(registry, AdapterRegistry) else registry.add)(thing)
+
+    return type("_Brings", (), {"__module__": module, hook: hookimpl(register)})()

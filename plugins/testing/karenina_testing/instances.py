@@ -181,4 +181,4 @@ def turns(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Iterator[Fault]:
     _, held = in_loop(within(watched_loop(both()), LONGEST_CALL))
     if held is not None:
         problem = f"nothing else had its turn for {LONGEST_TURN:g} s or longer"
-        yield Fault(problem, held.line or made.line(), "do it in a thread: await asyncio.to_thread(...)")
+        yield Fault(problem, held or made.line(), "do it in a thread: await asyncio.to_thread(...)")

@@ -21,9 +21,9 @@ from karenina_core.plugin.registry import Registry
 
 from .adapters.adapters import adapter_checks
 from .checks import Check, Fault, Promises, expecting, promise_checks
-from .embedders import embedder_checks
+from .fakes import name_of
 from .runtimes.runtimes import runtime_checks
-from .search_tools import search_tool_checks
+from .services import embedder_checks, search_tool_checks
 from .sinks import sink_checks
 from .stages.stages import stage_checks
 from .traits.traits import evaluator_checks
@@ -80,11 +80,7 @@ class _Plugin:
 
     @property
     def name(self) -> str:
-        if self.entry_point is not None:
-            return self.entry_point
-        if isinstance(self._object, ModuleType):
-            return self._object.__name__.rpartition(".")[2]
-        return str(getattr(self._object, "__name__", type(self._object).__name__))
+        return self.entry_point or name_of(self._object)
 
     @property
     def sources(self) -> list[Source]:

@@ -22,7 +22,7 @@ from karenina_testing.checks import BrokenPromise
 from karenina_testing.fakes import fitting
 from karenina_testing.strategies import llm_traits
 from karenina_testing.traits import cases as trials
-from karenina_testing.traits.asking import unmarked
+from karenina_testing.traits.traits import unmarked
 from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
 from karenina_vocabulary.traits import LLMRubricTrait, ScoredTrait
 

@@ -88,12 +88,8 @@ def _spec_problems(ports: Ports) -> Iterator[tuple[str, str]]:
                 import_string(factory)
             except PluginError as error:
                 yield str(error), f"correct {kind}_factory: 'module:Name'"
-    if spec.routes_to is None:
-        yield from _checker_problems(ports)
-
-
-def _checker_problems(ports: Ports) -> Iterator[tuple[str, str]]:
-    spec = ports.spec
+    if spec.routes_to is not None:
+        return
     reason: object = spec.availability_checker() if spec.availability_checker else None
     if not isinstance(reason, str | None):
         yield f"availability_checker returned {reason!r}", "return None, or why the interface cannot be used"

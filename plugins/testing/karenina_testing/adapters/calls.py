@@ -10,6 +10,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import frozen
@@ -185,15 +186,19 @@ RAISE_PARSE = "raise ParseError(..., raw_response=text)"
 class ServerFault:
     """One way in which a call fails."""
 
-    promise: str
+    what: str
     reply: Reply
     kinds: tuple[ErrorKind, ...]
     retry_after: float | None = None
 
+    @property
+    def promise(self) -> str:
+        passed = ", and the wait that the server asks for is passed on" if self.retry_after else ""
+        return f"{self.what} is {' or '.join(self.kinds)}{passed}."
 
-def _status(status: int, kind: ErrorKind, **more: object) -> ServerFault:
-    reply = Reply.error(status, **more)  # type: ignore[arg-type]  # the arguments of Reply.error
-    return ServerFault(f"HTTP {status} is {kind}.", reply, (kind,))
+
+def _status(status: int, kind: ErrorKind, **more: Any) -> ServerFault:
+    return ServerFault(f"HTTP {status}", Reply.error(status, **more), (kind,), more.get("retry_after"))
 
 
 FAULTS: Mapping[str, ServerFault] = {
@@ -204,30 +209,19 @@ FAULTS: Mapping[str, ServerFault] = {
     "server_timeout": _status(408, "timeout"),
     "server_error": _status(500, "server"),
     "overloaded": _status(503, "server", html=True),
-    "rate_limited": ServerFault(
-        "HTTP 429 is rate_limited, and the wait that the server asks for is passed on.",
-        Reply.error(429, retry_after=7.5),
-        ("rate_limited",),
-        retry_after=7.5,
-    ),
+    "rate_limited": _status(429, "rate_limited", retry_after=7.5),
     "content_filter": ServerFault(
-        "A request that the provider's filter refuses is content_filter.",
-        Reply.error(400, code="content_filter"),
-        ("content_filter",),
+        "A request that the provider's filter refuses", Reply.error(400, code="content_filter"), ("content_filter",)
     ),
-    "reset": ServerFault("A connection that is reset is connection.", Reply.reset(), ("connection",)),
-    "truncated": ServerFault(
-        "A reply that ends too early is connection or bad_response.", Reply.truncated(), ("connection", "bad_response")
-    ),
-    "empty": ServerFault("A reply without a body is bad_response.", Reply.empty(), ("bad_response",)),
-    "garbage": ServerFault("A reply that is not JSON is bad_response.", Reply.garbage(), ("bad_response",)),
-    "invalid_utf8": ServerFault("A reply that is not UTF-8 is bad_response.", Reply.invalid_utf8(), ("bad_response",)),
-    "no_choices": ServerFault("A reply without an answer is bad_response.", Reply.no_choices(), ("bad_response",)),
-    "web_page": ServerFault(
-        "A web page instead of a reply is bad_response.", Reply.wrong_content_type(), ("bad_response",)
-    ),
-    "huge": ServerFault("A reply of 16 MB is too_large.", Reply.huge(16), ("too_large",)),
-    "gzip_bomb": ServerFault("A reply that unpacks to 64 MB is too_large.", Reply.gzip_bomb(64), ("too_large",)),
+    "reset": ServerFault("A connection that is reset", Reply.reset(), ("connection",)),
+    "truncated": ServerFault("A reply that ends too early", Reply.truncated(), ("connection", "bad_response")),
+    "empty": ServerFault("A reply without a body", Reply.empty(), ("bad_response",)),
+    "garbage": ServerFault("A reply that is not JSON", Reply.garbage(), ("bad_response",)),
+    "invalid_utf8": ServerFault("A reply that is not UTF-8", Reply.invalid_utf8(), ("bad_response",)),
+    "no_choices": ServerFault("A reply without an answer", Reply.no_choices(), ("bad_response",)),
+    "web_page": ServerFault("A web page instead of a reply", Reply.wrong_content_type(), ("bad_response",)),
+    "huge": ServerFault("A reply of 16 MB", Reply.huge(16), ("too_large",)),
+    "gzip_bomb": ServerFault("A reply that unpacks to 64 MB", Reply.gzip_bomb(64), ("too_large",)),
 }
 """Name -> fault. The statuses that a server sends must be on the error, too."""
 
@@ -304,22 +298,24 @@ def key_hidden(ports: Ports) -> Iterator[Fault]:
         yield ports.fault("the repr of the port shows the key", "leave the key out of the repr")
 
 
-@BEHAVIOUR.add("timeout", "A silent server is given up after request_timeout.")
-def timeout(ports: Ports) -> Iterator[Fault]:
-    yield from _too_long(ports, Reply.hang(HANGING), "does not answer")
-
-
-@BEHAVIOUR.add("total_timeout", "request_timeout is for the whole reply.")
-def total_timeout(ports: Ports) -> Iterator[Fault]:
-    yield from _too_long(ports, Reply.drip(SHORT / 6, "slow " * 200), "sends a byte now and then")
-
-
 def _too_long(ports: Ports, reply: Reply, what: str) -> Iterator[Fault]:
     error, _ = ports.fails(reply, seconds=SHORT + PATIENCE, request_timeout=SHORT)
-    remedy = f"bound the whole call: async with asyncio.timeout(config.request_timeout); raise kind {'timeout'!r}"
+    remedy = "bound the whole call: async with asyncio.timeout(config.request_timeout); raise kind 'timeout'"
     if not isinstance(error, PortError) or error.kind != "timeout":
         outcome = one_line(error) if error else "it returned a reply"
         yield ports.fault(f"a server {what}, and with request_timeout={SHORT:g}: {outcome}", remedy)
+
+
+BEHAVIOUR |= {
+    "timeout": (
+        "A silent server is given up after request_timeout.",
+        partial(_too_long, reply=Reply.hang(HANGING), what="does not answer"),
+    ),
+    "total_timeout": (
+        "request_timeout is for the whole reply.",
+        partial(_too_long, reply=Reply.drip(SHORT / 6, "slow " * 200), what="sends a byte now and then"),
+    ),
+}
 
 
 @BEHAVIOUR.add("cancellation", "A cancelled call ends at once and closes its connection.")

@@ -16,7 +16,7 @@ from ..compare import difference
 from ..watch.audit import CANARY, watching
 from ..watch.loops import in_loop
 from ..watch.source_lines import line_at
-from .promises import PROMISES, SOURCES, Loaded, Source, Spec, filled_outcome, right_data, wrong_data
+from .promises import PROMISES, SOURCES, Loaded, Source, Spec, Template, filled_outcome, right_data, wrong_data
 
 PAYLOAD = f"__import__('sys').audit('{CANARY}')"
 
@@ -104,27 +104,26 @@ def _trace(loaded: Loaded) -> Iterator[Fault]:
                 "verify_with": {"type": "TraceContains", "substring": MARK, "scope": scope},
                 "is_trace": True,
             }
-            handle = loaded.load({**spec, "fields": [*spec["fields"], field]})
-            yield from _trace_fault(loaded, handle, spec, truth, scope)
+            template = loaded.load({**spec, "fields": [*spec["fields"], field]})
+            yield from _trace_fault(template, spec, truth, scope)
 
 
-def _trace_fault(loaded: Loaded, handle: TemplateHandle, spec: Spec, truth: bool, scope: str) -> Iterator[Fault]:
+def _trace_fault(template: Template, spec: Spec, truth: bool, scope: str) -> Iterator[Fault]:
+    handle = template.handle
     asked = [field.name for field in handle.fields()] + list(handle.schema().get("properties", {}))
     if "marked" in asked or [field.name for field in handle.trace_fields()] != ["marked"]:
         remedy = "give fields that are decided on the trace in trace_fields() and nowhere else"
-        yield loaded.fault("the judge is asked for a field of the trace", "trace_fields", remedy, handle=handle)
+        yield template.fault("the judge is asked for a field of the trace", remedy, "trace_fields")
     for trace, said in ((f"--- Tool ---\n{MARK}", "nothing"), (f"it says {MARK}", None), ("nothing", None)):
         text = trace if scope == "trace" or said is None else said
         right = (MARK in text) is truth
         # What a judge claims about it must not count.
         verdict, _ = in_loop(_judged(handle, right_data(spec) | {"marked": not truth}, trace, said=said))
         if verdict.result is not right or verdict.field_results.get("marked") is not right:
-            yield loaded.fault(
+            yield template.fault(
                 f"with {MARK!r} to be {'found' if truth else 'absent'} in the {scope}, "
                 f"verify({trace!r}, said={said!r}) returned {verdict!r}",
-                "build",
                 "run checks of scope `trace` on the trace and those of scope `response` on what the model said",
-                handle=handle,
             )
 
 
@@ -143,17 +142,17 @@ def _strategy(loaded: Loaded) -> Iterator[Fault]:
         right, wrong = right_data(spec), wrong_data(spec)
         names = list(right)
         for tree, name, due in _trees(names):
-            handle = loaded.load({**spec, "verify_strategy": tree})
+            template = loaded.load({**spec, "verify_strategy": tree})
             for correct in range(len(names) + 1):
                 data = wrong | {found: right[found] for found in names[:correct]}
-                verdict, granular = in_loop(_judged(handle, data))
+                verdict, granular = in_loop(_judged(template.handle, data))
                 passed = correct >= due
                 results = {found: found in names[:correct] for found in names}
                 decided = (verdict.result, verdict.composition_strategy, dict(verdict.field_results))
                 if decided != (passed, name, results) or (passed and granular != 1.0):
                     given = f"with the strategy {tree!r} and the fields {data!r}"
                     problem = f"{given} verify() returned {verdict!r} and granular() {granular!r}"
-                    yield loaded.fault(problem, "build", FOLLOW, handle=handle)
+                    yield template.fault(problem, FOLLOW)
 
 
 async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -170,11 +169,11 @@ async def _accepted(handle: TemplateHandle, data: Mapping[str, Any]) -> tuple[An
 @VERDICTS.add("accepting", "Accepted fields count as right in a copy, and what was extracted stays the same.")
 def _accepting(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
-        handle, wrong = loaded.load(spec), wrong_data(spec)
+        template, wrong = loaded.load(spec), wrong_data(spec)
         for data in (wrong, wrong | {next(iter(wrong)): None}):
             if all(value is None for value in data.values()):
                 continue
-            before, (verdict, granular), unchanged, again, refuses = in_loop(_accepted(handle, data))
+            before, (verdict, granular), unchanged, again, refuses = in_loop(_accepted(template.handle, data))
             every = dict.fromkeys(wrong, True)
             if verdict.result is not True or dict(verdict.field_results) != every or granular != 1.0:
                 what = f"with every field accepted verify() returned {verdict!r} and granular() {granular!r}"
@@ -187,7 +186,7 @@ def _accepting(loaded: Loaded) -> Iterator[Fault]:
             else:
                 continue
             remedy = "make a copy that counts these fields as right, and raise TemplateError for those without a truth"
-            yield loaded.fault(what, "build", remedy, handle=handle)
+            yield template.fault(what, remedy)
 
 
 SEMANTIC: Spec = {
@@ -213,22 +212,20 @@ async def _similar(handle: TemplateHandle, value: str | None, similarities: dict
 
 @VERDICTS.add("semantic", "Semantic fields are decided by their similarity, and not at all without one.")
 def _semantic(loaded: Loaded) -> Iterator[Fault]:
-    handle = loaded.load(SEMANTIC)
-    if [field.semantic for field in handle.fields()] != [True]:
-        yield loaded.fault("fields() does not say that a field is semantic", "fields", handle=handle)
+    template = loaded.load(SEMANTIC)
+    if [field.semantic for field in template.handle.fields()] != [True]:
+        yield template.fault("fields() does not say that a field is semantic", method="fields")
     for value, similarities, wanted in (
         ("have some aspirin", {"meaning": 0.9}, True),
         ("have some aspirin", {"meaning": 0.5}, False),
         ("have some aspirin", None, "TemplateError"),
         (None, None, None),
     ):
-        found = in_loop(_similar(handle, value, similarities))
+        found = in_loop(_similar(template.handle, value, similarities))
         if found is not wanted and found != wanted:
-            yield loaded.fault(
+            yield template.fault(
                 f"for {value!r} with the similarities {similarities!r} the field is {found!r}, not {wanted!r}",
-                "build",
                 "compare the similarity with the threshold; without one, there is no verdict",
-                handle=handle,
             )
 
 
@@ -254,16 +251,14 @@ CAREFUL: Spec = {
 
 @VERDICTS.add("careful", "Truth values are not read as numbers, nor numbers as dates.")
 def _careful(loaded: Loaded) -> Iterator[Fault]:
-    handle = loaded.load(CAREFUL)
+    template = loaded.load(CAREFUL)
     for field, value in (("count", True), ("day", 0), ("day", 1460332800), ("day", "1460332800"), ("day", "2016")):
         data = {"day": "2016-04-11", "count": 1} | {field: value}
         try:
-            verdict, _ = in_loop(_judged(handle, data))
+            verdict, _ = in_loop(_judged(template.handle, data))
         except FillError:
             continue
-        yield loaded.fault(
+        yield template.fault(
             f"{value!r} for a field of type {'int' if field == 'count' else 'date'} was compared: {verdict!r}",
-            "build",
             "raise FillError: a truth value is no number, and a number is no date",
-            handle=handle,
         )

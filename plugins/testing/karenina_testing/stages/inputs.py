@@ -26,8 +26,7 @@ from karenina_core.values.outcome import Effect
 from karenina_core.values.question import Question, TemplateSource
 from karenina_core.values.rubric import Rubric
 
-from ..apps import application
-from ..fakes import FakeHandle, ScriptedCall, ScriptedLLM, ScriptedReply, example_of
+from ..fakes import FakeHandle, ScriptedCall, ScriptedLLM, ScriptedReply, application, example_of
 from ..watch.source_lines import line_of_caller
 
 Behaviour = Literal["good", "odd", "empty", "failing"]

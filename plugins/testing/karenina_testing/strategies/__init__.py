@@ -11,11 +11,15 @@ from .benchmarks import (
     benchmarks,
     callable_traits,
     dynamic_rubrics,
+    filled_templates,
+    fillings_of,
     llm_traits,
     metric_traits,
     questions,
     regex_traits,
     rubrics,
+    template_handles,
+    template_specs,
     traits,
 )
 from .models import (
@@ -30,7 +34,6 @@ from .models import (
     verification_configs,
 )
 from .results import cached_answers, identities, results, rubric_parts, traces
-from .templates import filled_templates, fillings_of, template_handles, template_specs
 from .values import json_objects, json_values, names, of_type, texts
 
 __all__ = [

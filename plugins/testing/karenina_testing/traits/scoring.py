@@ -13,7 +13,7 @@ from karenina_vocabulary.trait_scale import misfit, scale_classes, scale_kind
 
 from karenina_core.values.rubric import RubricTrait
 
-from ..checks import Fault, Promises, attempt_async
+from ..checks import Fault, Promises, attempt_async, shown
 from ..fakes import ScriptedCall, ScriptedLLM, ScriptedReply
 from ..instances import cancelled, in_two_loops, turns
 from ..watch.loops import in_loop
@@ -301,8 +301,7 @@ def _no_calls(trial: Trial) -> Iterator[Fault]:
 def _odd_text(trial: Trial) -> Iterator[Fault]:
     for text in ODD:
         if wrong := wrong_with(in_loop(trial.scores(text=text)), trial.traits):
-            shown = repr(text) if len(text) <= 40 else f"{text[:20]!r}... of {len(text)} characters"
-            yield trial.fault(f"for the answer {shown} {wrong}", REPORT)
+            yield trial.fault(f"for the answer {shown(text)} {wrong}", REPORT)
 
 
 @ALWAYS.add("cancellation", "A cancelled evaluation ends at once, and the next one works.")

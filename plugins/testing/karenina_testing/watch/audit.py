@@ -15,6 +15,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,11 +23,10 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
-from .source_lines import file_of, line_at
+from .source_lines import file_of, is_stdlib, line_at
 
 HEAVY = ("pydantic", "litellm", "openai", "aiohttp", "pandas", "numpy", "torch", "rapidfuzz", "mcp")
 """Packages that take long to import, and that karenina imports when they are used."""
-STDLIB = os.path.dirname(os.__file__) + os.sep
 CANARY = "karenina.testing.executed"
 """An audit event that nothing but a test's own code raises."""
 THREAD = "_thread.start_new_thread"
@@ -103,18 +103,12 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         watched.seen[what] = _line(sys._getframe(1))
 
 
-def _line(frame: FrameType | None) -> tuple[str, int]:
+def _line(frame: FrameType) -> tuple[str, int]:
     """The innermost line of Python source that is not the import system's; not the standard library's either, where
     there is another one."""
-    innermost = ("", 0)
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith("<") and path != __file__:
-            if not path.startswith(STDLIB) or "site-packages" in path:
-                return path, frame.f_lineno
-            innermost = innermost if innermost[0] else (path, frame.f_lineno)
-        frame = frame.f_back
-    return innermost
+    steps = [(step.f_code.co_filename, number) for step, number in traceback.walk_stack(frame)]
+    source = [step for step in steps if not step[0].startswith("<") and step[0] != __file__]
+    return next((step for step in source if not is_stdlib(step[0])), source[0] if source else ("", 0))
 
 
 PROGRAM = "karenina_testing.watch.audit"
@@ -166,7 +160,7 @@ def importable(factory: Any) -> str | None:
     """`module:Name` of a factory, where a fresh interpreter could import it and would find the same."""
     if isinstance(factory, str):
         return factory
-    module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", "")
+    module, name = (getattr(factory, "__module__", ""), getattr(factory, "__qualname__", ""))
     found: Any = sys.modules.get(module)
     for step in name.split("."):
         found = getattr(found, step, None)

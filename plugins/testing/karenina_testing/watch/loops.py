@@ -7,7 +7,6 @@ import threading
 from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
-from attrs import frozen
 from karenina_runs.execute.loop_watchdog import frame_of
 
 from ..checks import Raised
@@ -71,16 +70,8 @@ LONGEST_TURN = 0.5
 PERIOD = 0.02
 
 
-@frozen
-class Held:
-    """The event loop was held up for `LONGEST_TURN` or longer."""
-
-    line: str
-    """What its thread was doing then."""
-
-
-async def watched_loop(work: Awaitable[T]) -> tuple[T, Held | None]:
-    """Await something, and see whether the event loop continues meanwhile."""
+async def watched_loop(work: Awaitable[T]) -> tuple[T, str | None]:
+    """Await something. Beside its result, the line that held the event loop up for `LONGEST_TURN` or longer."""
     watch = _Watch()
     ticking = asyncio.ensure_future(watch.tick())
     thread = threading.Thread(target=watch.run, name="karenina-watch", daemon=True)
@@ -100,7 +91,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.done = threading.Event()
-        self.held: Held | None = None
+        self.held: str | None = None
         self._loop_thread = threading.get_ident()
         self._turns = 0
 
@@ -115,4 +106,4 @@ class _Watch:
             times = times + 1 if self._turns == seen else 0
             seen = self._turns
             if self.held is None and times * PERIOD >= LONGEST_TURN:
-                self.held = Held(line_of_frame(frame_of(self._loop_thread)))
+                self.held = line_of_frame(frame_of(self._loop_thread))
