@@ -20,11 +20,19 @@ from karenina_core.plugin.discovery import discover, load_all
 from karenina_core.plugin.markers import hookimpl
 from karenina_core.plugin.registry import Registry
 from karenina_core.ports.values import CallContext, Channel, LLMResponse, OutputFormat, PortCapabilities
-from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message, UsageMetadata
 
 SCRIPTED = "scripted"
 """The interface of a `ScriptedLLM`, unless it is given another one."""
+ScriptedReply = str | Mapping[str, Any] | LLMResponse | BaseException
+"""A reply: a text, an object (sent as JSON), a whole response, or an error to raise."""
+Schema = Mapping[str, Any]
+Swap = Callable[[Schema], tuple[Any, ...]]
+"""Given the schema of a value: `(value,)` to put there instead of one that fits, or nothing in a tuple. The schema
+has `nullable` where null fits too."""
+DEEPEST = 8
+"""Below so many steps into a schema the least value is taken: a schema may hold itself."""
+WORDS = "because it says so"
 
 
 @frozen(kw_only=True)
@@ -47,16 +55,7 @@ class ScriptedCall:
         return "\n\n".join(message.text for message in self.messages)
 
 
-ScriptedReply = str | Mapping[str, Any] | LLMResponse | BaseException
-"""A reply: a text, an object (sent as JSON), a whole response, or an error to raise."""
 Script = Callable[[ScriptedCall], ScriptedReply | Awaitable[ScriptedReply]]
-Schema = Mapping[str, Any]
-Swap = Callable[[Schema], tuple[Any, ...]]
-"""Given the schema of a value: `(value,)` to put there instead of one that fits, or nothing in a tuple. The schema
-has `nullable` where null fits too."""
-DEEPEST = 8
-"""Below so many steps into a schema the least value is taken: a schema may hold itself."""
-WORDS = "because it says so"
 
 
 class ScriptedLLM:
@@ -73,9 +72,7 @@ class ScriptedLLM:
         usage: UsageMetadata | None = None,
         seconds: float = 0.0,
     ) -> None:
-        self._script: Script | None = None
-        if len(replies) == 1 and callable(replies[0]):
-            self._script = replies[0]
+        self._script = replies[0] if len(replies) == 1 and callable(replies[0]) else None
         self._replies = list(replies)
         self._usage = UsageMetadata(10, 5, 15) if usage is None else usage
         self._seconds = seconds
@@ -118,14 +115,11 @@ class ScriptedLLM:
 
     def adapter(self, interface: str = SCRIPTED, **facts: Any) -> AdapterSpec:
         """An adapter that serves every model of `interface` with this one; `facts` are fields of `AdapterSpec`."""
-        return AdapterSpec(interface=interface, llm_factory=self._for, **facts)
+        return AdapterSpec(interface=interface, llm_factory=lambda model: self, **facts)
 
     def asked(self, task: str) -> list[ScriptedCall]:
         """The calls for one task."""
         return [call for call in self.calls if call.task == task]
-
-    def _for(self, model: ModelConfig) -> ScriptedLLM:
-        return self
 
     def _response(self, reply: ScriptedReply, call: ScriptedCall) -> LLMResponse:
         if isinstance(reply, BaseException):
@@ -158,12 +152,8 @@ class FakeHandle:
     def schema(self) -> dict[str, Any]:
         words = {str: "string", bool: "boolean", int: "integer", float: "number"}
         properties = {name: {"type": [words[type(value)], "null"]} for name, value in self.expected.items()}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        closed = {"required": list(properties), "additionalProperties": False}
+        return {"type": "object", "properties": properties, **closed}
 
     def fields(self) -> tuple[TemplateField, ...]:
         return tuple(

@@ -32,6 +32,17 @@ from .watch.source_lines import file_of, line_of_function
 
 Options = Mapping[str, Mapping[str, Any]]
 Kind = type[Registry[Any]]
+CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
+    StageRegistry: stage_checks,
+    AdapterRegistry: adapter_checks,
+    SinkRegistry: sink_checks,
+    TemplateRuntimeRegistry: runtime_checks,
+    EmbedderRegistry: embedder_checks,
+    SearchToolRegistry: search_tool_checks,
+    TraitRegistry: evaluator_checks,
+}
+MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
+"""Kinds of classes that the checks themselves make, with the plugin's settings."""
 
 
 def plugin_checks(
@@ -218,16 +229,3 @@ def _first_line(plugin: _Plugin) -> str:
     functions = [inspect.unwrap(hook) for hook in hooks if callable(hook) and hasattr(hook, "karenina_impl")]
     functions.sort(key=lambda function: function.__code__.co_firstlineno)
     return line_of_function(functions[0]) if functions else ""
-
-
-CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
-    StageRegistry: stage_checks,
-    AdapterRegistry: adapter_checks,
-    SinkRegistry: sink_checks,
-    TemplateRuntimeRegistry: runtime_checks,
-    EmbedderRegistry: embedder_checks,
-    SearchToolRegistry: search_tool_checks,
-    TraitRegistry: evaluator_checks,
-}
-MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
-"""Kinds of classes that the checks themselves make, with the plugin's settings."""

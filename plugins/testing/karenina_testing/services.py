@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from karenina_calls.services.embedder_settings import EMBEDDING_MODEL
@@ -17,21 +16,12 @@ from karenina_core.errors import PluginError, PortError, SearchError, one_line
 from karenina_core.values.message import UsageMetadata
 
 from .checks import Check, Fault, Promises, Raised, attempt, expecting, promise_checks, run_checks, shown
-from .instances import (
-    CONSTRUCTION,
-    LONGEST_CALL,
-    STATE,
-    Made,
-    arguments_of,
-    cancelled,
-    in_two_loops,
-    problem_now,
-    turns,
-)
+from .instances import CONSTRUCTION, LONGEST_CALL, STATE, Made, arguments_of, call_promises, problem_now
 from .watch.loops import in_loop, within
 
 LONG = "osteonecrosis of the jaw " * 400
-TEXTS = ("", "a", LONG, "Gicht \u2013 痛风 \U0001f468\u200d⚕️ e\u0301")
+MIXED = "Gicht \u2013 痛风 \U0001f468\u200d⚕️ e\u0301"
+TEXTS = ("", "a", LONG, MIXED)
 """Every embedder has vectors for them."""
 REFUSABLE = (" ", "\n", "a\ud800b", "a\0b", "{braces}", LONG * 4)
 """An embedder may refuse them, if it says so as it should."""
@@ -39,6 +29,8 @@ PLAIN = ("gout", "a fever of 40 degrees", "the jaw")
 WORK = tuple(f"a fever of {degrees} degrees " * 3 for degrees in range(36, 42))
 SAME = 0.05
 """How far two vectors of one text may be apart, as a share of their length: servers do not compute exactly."""
+QUERY = "What is the target of venetoclax?"
+ODD_QUERIES = ("", " \n", "a", "venetoclax " * 2_000, MIXED, "a\ud800b", "a\0b", '"{x}" -y')
 
 
 def embedder_checks(
@@ -199,24 +191,7 @@ def _at_once(made: Made) -> Iterator[Fault]:
             yield made.fault(f"called several times at once, {problem}", remedy)
 
 
-EMBEDDINGS |= {
-    "loops": ("It can be used from one event loop after another.", partial(in_two_loops, call=_work)),
-    "cancellation": ("A cancelled call ends at once, and the next one works.", partial(cancelled, call=_work)),
-    "event_loop": ("Others go on while it loads and works.", partial(turns, call=_work)),
-}
-
-
-QUERY = "What is the target of venetoclax?"
-ODD_QUERIES = (
-    "",
-    " \n",
-    "a",
-    "venetoclax " * 2_000,
-    "Gicht \u2013 痛风 \U0001f468\u200d⚕️ e\u0301",
-    "a\ud800b",
-    "a\0b",
-    '"{x}" -y',
-)
+EMBEDDINGS |= call_promises(_work, "call", "loads and works")
 
 
 def search_tool_checks(
@@ -292,8 +267,4 @@ def _odd_query(made: Made) -> Iterator[Fault]:
             yield Fault.raised(outcome.error, "raise SearchError", by=by, line=made.line())
 
 
-SEARCHES |= {
-    "loops": ("It can be used from one event loop after another.", partial(in_two_loops, call=_search)),
-    "cancellation": ("A cancelled search ends at once, and the next one works.", partial(cancelled, call=_search)),
-    "event_loop": ("Others go on while it searches.", partial(turns, call=_search)),
-}
+SEARCHES |= call_promises(_search, "search", "searches")

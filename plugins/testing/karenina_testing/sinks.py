@@ -20,8 +20,7 @@ from karenina_core.errors import one_line
 from karenina_core.values.convert import unstructure
 from karenina_core.values.result import VerificationResult
 
-from .checks import Check, Fault, Promises, Raised, attempt, expecting, promise_checks
-from .compare import difference
+from .checks import Check, Fault, Promises, Raised, attempt, difference, expecting, promise_checks
 from .examples import every
 from .strategies import results
 from .watch.loops import in_loop
@@ -30,6 +29,15 @@ from .watch.source_lines import line_of_attribute
 Factory = Callable[[str], Any]
 ReadBack = Callable[[str], Iterable[VerificationResult | str]]
 MANY = 12
+SECRETS = ("karenina-canary-secret-0123456789", 'quoted "canary" \\ caf\u00e9 0123456789')
+WHOLE = "write a record in one piece, or take an asyncio.Lock"
+FLUSH = "write it to disk in `write`, or at the latest in `close`"
+REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
+REPLACE = "where run.resumed is set, let another result of the same metadata.result_id take the place of the first"
+MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
+REDACT = (
+    "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_calls.secrets.redaction"
+)
 
 
 @cache
@@ -45,14 +53,25 @@ def replied(result: VerificationResult, reply: str) -> VerificationResult:
 
 
 @frozen
-class Target:
-    """One place to write to."""
+class SinkSubject:
+    """A sink, and a place to write to."""
 
     factory: Factory
     reader: ReadBack | None
-    path: Path
+    path: Path = Path()
     secrets: frozenset[str] = frozenset()
     resumed: bool = False
+
+    @contextmanager
+    def target(self, *secrets: str) -> Iterator[SinkSubject]:
+        """The same with a place of its own, which is removed afterwards."""
+        with tempfile.TemporaryDirectory(prefix="karenina-sink-") as folder:
+            yield evolve(self, path=Path(folder) / "results", secrets=frozenset(secrets))
+
+    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
+        """A fault of a method of the sink."""
+        with self.target() as target:
+            return Fault(problem, line_of_attribute(type(target.sink()), method), remedy)
 
     def sink(self) -> Any:
         return self.factory(str(self.path))
@@ -102,25 +121,6 @@ class Target:
 
 def id_of(record: VerificationResult | str) -> str:
     return record if isinstance(record, str) else record.metadata.result_id
-
-
-@frozen
-class SinkSubject:
-    factory: Factory
-    reader: ReadBack | None
-
-    @contextmanager
-    def target(self, *secrets: str) -> Iterator[Target]:
-        with tempfile.TemporaryDirectory(prefix="karenina-sink-") as folder:
-            yield Target(self.factory, self.reader, Path(folder) / "results", frozenset(secrets))
-
-    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
-        """A fault of a method of the sink."""
-        with self.target() as target:
-            return Fault(problem, line_of_attribute(type(target.sink()), method), remedy)
-
-
-SECRETS = ("karenina-canary-secret-0123456789", 'quoted "canary" \\ caf\u00e9 0123456789')
 
 
 def sink_checks(
@@ -312,13 +312,3 @@ def _beside_another(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault(f"another sink failed, and so did this one: {sinks.failures['subject']}", "write")
         if lost := [result for result in examples() if not target.count(result)]:
             yield subject.fault(f"another sink failed, and {lost[0].metadata.result_id} is missing", "write")
-
-
-WHOLE = "write a record in one piece, or take an asyncio.Lock"
-FLUSH = "write it to disk in `write`, or at the latest in `close`"
-REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
-REPLACE = "where run.resumed is set, let another result of the same metadata.result_id take the place of the first"
-MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
-REDACT = (
-    "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_calls.secrets.redaction"
-)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import define, field, frozen
-from karenina_testing.checks import BrokenPromise, Check, Fault, expecting, run_checks
-from karenina_testing.compare import difference, snapshot
+from karenina_testing.checks import BrokenPromise, Check, Fault, difference, expecting, run_checks, snapshot
 from karenina_testing.fakes import FakeFilled, FakeHandle, example_of
 from karenina_testing.watch.audit import watching
 from karenina_testing.watch.loops import in_loop

@@ -24,6 +24,11 @@ from .ports import PROTOCOLS, Ports, Server
 ALWAYS: Promises[Ports] = Promises()
 DIRECT: Promises[Ports] = Promises()
 """Of adapters that make ports themselves."""
+METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "llm": ("ainvoke", {"output": None, "temperature": None, "call": None}),
+    "parser": ("aparse", {"schema": {}, "call": None}),
+    "agent": ("arun", {"tools": (), "mcp_servers": None, "config": None, "call": None}),
+}
 
 
 def adapter_checks(
@@ -142,13 +147,6 @@ def _port_fault(ports: Ports) -> Iterator[Fault]:
             yield Fault(f"its {kind} port cannot be made: {error}", line_of_attribute(type(ports.spec), "interface"))
         for problem, remedy in _protocol_problems(kind, port):
             yield Fault(problem, line_of_attribute(type(port), "__init__"), remedy)
-
-
-METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "llm": ("ainvoke", {"output": None, "temperature": None, "call": None}),
-    "parser": ("aparse", {"schema": {}, "call": None}),
-    "agent": ("arun", {"tools": (), "mcp_servers": None, "config": None, "call": None}),
-}
 
 
 def _protocol_problems(kind: str, port: Any) -> Iterator[tuple[str, str]]:

@@ -46,6 +46,14 @@ ANSWERS = ("It is Paris on the Seine.", "It is Lima on the Rimac.")
 
 
 LLM_CALLS: Promises[Ports] = Promises()
+SANITIZE = "pass the text through karenina_calls.ports.text.sanitize and its flags into the response"
+SEND_TOOLS = "send every tool with its name, description and schema, or say supports_tools=False"
+RAISE_PARSE = "raise ParseError(..., raw_response=text)"
+HANGING = 30.0
+SHORT = 0.3
+PATIENCE = 1.5
+SETTLING = 2.0
+HIDE = "replace the key in messages and in raw, and raise `from None` where the cause holds the request"
 
 
 @LLM_CALLS.add("success", "A reply has the text and the usage that the server sent.")
@@ -177,11 +185,6 @@ def replies_or_refuses(ports: Ports) -> Iterator[Fault]:
             yield ports.fault(f"the {kind} port returned {reply!r}", f"return {wanted.__name__}")
 
 
-SANITIZE = "pass the text through karenina_calls.ports.text.sanitize and its flags into the response"
-SEND_TOOLS = "send every tool with its name, description and schema, or say supports_tools=False"
-RAISE_PARSE = "raise ParseError(..., raw_response=text)"
-
-
 @frozen
 class ServerFault:
     """One way in which a call fails."""
@@ -245,13 +248,6 @@ def misnamed(ports: Ports, fault: ServerFault) -> Iterator[Fault]:
     if fault.reply.status >= 400 and error.status != fault.reply.status:
         problem = f"its status is {error.status!r}, and the server sent {fault.reply.status}"
         yield Fault(problem, line, "pass status=... on: refused channels of structured output are known by it")
-
-
-HANGING = 30.0
-SHORT = 0.3
-PATIENCE = 1.5
-SETTLING = 2.0
-HIDE = "replace the key in messages and in raw, and raise `from None` where the cause holds the request"
 
 
 BEHAVIOUR: Promises[Ports] = Promises()

@@ -14,7 +14,6 @@ import inspect
 import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from attrs import evolve
@@ -112,9 +111,7 @@ class ScriptedServer:
             raise self._failures[0] if self._failures else TimeoutError("the scripted server did not start")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         assert self._thread is not None
         if self._loop is not None and self._stop is not None:
             with contextlib.suppress(RuntimeError):  # the loop may have ended by itself

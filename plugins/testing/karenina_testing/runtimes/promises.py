@@ -17,8 +17,7 @@ from karenina_vocabulary.handle import FieldVerdict, FilledTemplate, TemplateFie
 from karenina_core import templates
 from karenina_core.errors import FillError, TemplateError
 
-from ..checks import Fault, FindFaults, Promises, Raised, attempt
-from ..compare import difference
+from ..checks import Fault, FindFaults, Promises, Raised, attempt, difference
 from ..examples import every
 from ..strategies.benchmarks import template_specs
 from ..strategies.values import json_objects
@@ -30,6 +29,17 @@ Source = Callable[[Spec], str]
 """Writes a spec as the text of a template."""
 TYPES = {"list_str": "list[str]", "literal": "Literal['up', 'down']", "date": "datetime.date"}
 NODES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least_n": "AtLeastN"}
+OTHER: Mapping[str, Callable[[Any], Any]] = {
+    "bool": lambda truth: not truth,
+    "int": lambda truth: truth + 7,
+    "float": lambda truth: truth + 7.0,
+    "literal": lambda truth: "down" if truth == "up" else "up",
+    "list_str": lambda truth: [*truth, "another"],
+    "date": lambda truth: str(datetime.date.fromisoformat(truth) + datetime.timedelta(7)),
+    "str": lambda truth: f"{truth}another",
+}
+"""Type of a field -> a value of it that is not the ground truth, nor near it."""
+BROKEN = ("", "\0", "{", "class Answer(", "[1, 2]", '{"fields": 7}', "name: yaml?", "\ufeff" + "é" * 50, "1" * 5000)
 
 
 def python_source(spec: Spec) -> str:
@@ -63,22 +73,7 @@ SOURCES: Mapping[str, Source] = {"karenina-template": json.dumps, "python": pyth
 
 
 def _other(field: Mapping[str, Any]) -> Any:
-    """A value of the field's type that is not its ground truth, nor near it."""
-    truth = field["ground_truth"]
-    match field["type"]:
-        case "bool":
-            return not truth
-        case "int":
-            return truth + 7
-        case "float":
-            return truth + 7.0
-        case "literal":
-            return "down" if truth == "up" else "up"
-        case "list_str":
-            return [*truth, "another"]
-        case "date":
-            return str(datetime.date.fromisoformat(truth) + datetime.timedelta(7))
-    return f"{truth}another"
+    return OTHER[field["type"]](field["ground_truth"])
 
 
 def regilded(spec: Spec) -> dict[str, Any]:
@@ -96,9 +91,6 @@ def wrong_data(spec: Spec) -> dict[str, Any]:
     return {field["name"]: _other(field) for field in spec["fields"] if not field.get("is_trace")}
 
 
-BROKEN = ("", "\0", "{", "class Answer(", "[1, 2]", '{"fields": 7}', "name: yaml?", "\ufeff" + "é" * 50, "1" * 5000)
-
-
 @frozen
 class Template:
     """One template, as its spec and as it was loaded."""
@@ -111,17 +103,17 @@ class Template:
         return Fault(problem, line_of_attribute(type(self.handle), method), remedy)
 
 
+@frozen(slots=False, eq=False)
 class Loaded:
     """A runtime and the templates that it is tried on."""
 
-    def __init__(self, runtime: TemplateRuntime, write: Source, max_examples: int) -> None:
-        self.runtime = runtime
-        self.write = write
-        self._max_examples = max_examples
+    runtime: TemplateRuntime
+    write: Source
+    max_examples: int
 
     @cached_property
     def specs(self) -> list[Spec]:
-        return list(every(template_specs(), self._max_examples))
+        return list(every(template_specs(), self.max_examples))
 
     def load(self, spec: Spec) -> Template:
         return Template(spec, self.load_text(self.write(spec)))

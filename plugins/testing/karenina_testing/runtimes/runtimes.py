@@ -11,8 +11,7 @@ from karenina_vocabulary.handle import FieldVerdict, TemplateHandle
 
 from karenina_core.errors import FillError, TemplateError
 
-from ..checks import Check, Fault, Promises, Raised, attempt, expecting, promise_checks
-from ..compare import difference
+from ..checks import Check, Fault, Promises, Raised, attempt, difference, expecting, promise_checks
 from ..watch.audit import CANARY, watching
 from ..watch.loops import in_loop
 from ..watch.source_lines import line_at
@@ -22,6 +21,10 @@ PAYLOAD = f"__import__('sys').audit('{CANARY}')"
 
 
 INERT: Promises[Loaded] = Promises()
+MARK = "qx-mark"
+FOLLOW = "decide by the strategy, for the verdict and for the partial credit; give every field's result"
+ENOUGH = 8
+"""Templates that each promise is looked at on; every one is loaded several times."""
 
 
 @INERT.add("inert", "Nothing in a template's text is executed.")
@@ -35,9 +38,7 @@ def _inert(loaded: Loaded) -> Iterator[Fault]:
             handle = loaded.load_text(text)
             in_loop(filled_outcome(handle, dict.fromkeys((field.name for field in handle.fields()), PAYLOAD)))
         for what, where in seen.items():
-            remedy = (
-                "read the text as data; or set executes_code to True, so that it runs only where the user allows it"
-            )
+            remedy = "read the text as data; or set executes_code to True: then it runs only where the user allows it"
             yield Fault(f"loading {text[:60]!r}... {what}", line_at(*where), remedy)
 
 
@@ -76,17 +77,17 @@ def runtime_checks(
     )
 
 
-MARK = "qx-mark"
-FOLLOW = "decide by the strategy, for the verdict and for the partial credit; give every field's result"
-ENOUGH = 8
-"""Templates that each promise is looked at on; every one is loaded several times."""
-
-
 async def _judged(
     handle: TemplateHandle, data: Mapping[str, Any], trace: str = "the trace", **more: Any
 ) -> tuple[FieldVerdict, float | None]:
     filled = await handle.build(data)
     return await filled.verify(trace, **more), await filled.granular()
+
+
+def _field(name: str, kind: str, truth: Any, **primitive: Any) -> dict[str, Any]:
+    """A field of a spec."""
+    fixed = {"name": name, "type": kind, "description": f"what the response says about the {name}"}
+    return {**fixed, "ground_truth": truth, "verify_with": primitive}
 
 
 VERDICTS: Promises[Loaded] = Promises()
@@ -96,15 +97,8 @@ VERDICTS: Promises[Loaded] = Promises()
 def _trace(loaded: Loaded) -> Iterator[Fault]:
     for spec in loaded.specs[:ENOUGH]:
         for truth, scope in ((True, "trace"), (False, "trace"), (True, "response"), (False, "response")):
-            field = {
-                "name": "marked",
-                "type": "bool",
-                "description": "whether the response holds the mark",
-                "ground_truth": truth,
-                "verify_with": {"type": "TraceContains", "substring": MARK, "scope": scope},
-                "is_trace": True,
-            }
-            template = loaded.load({**spec, "fields": [*spec["fields"], field]})
+            field = _field("marked", "bool", truth, type="TraceContains", substring=MARK, scope=scope)
+            template = loaded.load({**spec, "fields": [*spec["fields"], {**field, "is_trace": True}]})
             yield from _trace_fault(template, spec, truth, scope)
 
 
@@ -189,17 +183,7 @@ def _accepting(loaded: Loaded) -> Iterator[Fault]:
             yield template.fault(what, remedy)
 
 
-SEMANTIC: Spec = {
-    "fields": [
-        {
-            "name": "meaning",
-            "type": "str",
-            "description": "what the response recommends",
-            "ground_truth": "take an aspirin",
-            "verify_with": {"type": "SemanticMatch", "threshold": 0.8},
-        }
-    ]
-}
+SEMANTIC: Spec = {"fields": [_field("meaning", "str", "take an aspirin", type="SemanticMatch", threshold=0.8)]}
 
 
 async def _similar(handle: TemplateHandle, value: str | None, similarities: dict[str, float] | None) -> Any:
@@ -230,22 +214,7 @@ def _semantic(loaded: Loaded) -> Iterator[Fault]:
 
 
 CAREFUL: Spec = {
-    "fields": [
-        {
-            "name": "day",
-            "type": "date",
-            "description": "the day that the response gives",
-            "ground_truth": "2016-04-11",
-            "verify_with": {"type": "DateMatch"},
-        },
-        {
-            "name": "count",
-            "type": "int",
-            "description": "the count that the response gives",
-            "ground_truth": 1,
-            "verify_with": {"type": "NumericExact"},
-        },
-    ]
+    "fields": [_field("day", "date", "2016-04-11", type="DateMatch"), _field("count", "int", 1, type="NumericExact")]
 }
 
 

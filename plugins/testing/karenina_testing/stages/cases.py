@@ -18,8 +18,7 @@ from karenina_core.pipeline.keys import VERDICT_VIEWS, Key
 from karenina_core.pipeline.stage import LISTS, PlanRequest, Stage
 from karenina_core.values.config import VerificationConfig
 
-from ..checks import Fault, Promises, Raised, attempt, attempt_async
-from ..compare import difference, snapshot
+from ..checks import Fault, Promises, Raised, attempt, attempt_async, difference, snapshot
 from ..examples import every
 from ..fakes import application
 from ..strategies.models import plan_requests, verification_configs
@@ -31,6 +30,8 @@ from .inputs import StageInput, WatchedContext
 MakeContext = Callable[[StageInput], VerificationContext]
 LONGEST_RUN = 5.0
 MOST_STEPS = 8
+MOST_CONFIGS = 20
+"""Configurations that a stage is asked about: each is copied and compared, which takes longer than to ask."""
 
 
 @frozen(eq=False)
@@ -59,16 +60,6 @@ class Run:
         return {**state(self.context), "raised": raised, "ran": bool(self.answer)}
 
 
-@frozen
-class Cancelled:
-    """What became of a run that was cancelled."""
-
-    how: str
-    """Empty where the cancellation went through."""
-    line: str
-    """Where the stage was waiting."""
-
-
 def state(context: VerificationContext) -> dict[str, Any]:
     """Everything that a stage can change in a context."""
     return {
@@ -80,14 +71,14 @@ def state(context: VerificationContext) -> dict[str, Any]:
     }
 
 
+@define(eq=False, slots=False)
 class Trial:
     """One stage and one item. Every run has a copy of the item; they share the stage, as the items of a run do."""
 
-    def __init__(self, stage: Stage, given: StageInput, make_context: MakeContext, file: str | None) -> None:
-        self.stage = stage
-        self.given = given
-        self._make_context = make_context
-        self._file = file
+    stage: Stage
+    given: StageInput
+    make_context: MakeContext
+    file: str | None
 
     @cached_property
     def first(self) -> Run:
@@ -112,7 +103,7 @@ class Trial:
             if not found and difference(self.given, given) is not None:
                 found.append(line)
 
-        with executing(self._file, executed):
+        with executing(self.file, executed):
             in_loop(self._run(given))
         return found[0] if found else ""
 
@@ -120,7 +111,7 @@ class Trial:
     def last_line(self) -> str:
         """The line with which execute ended."""
         lines: list[str] = []
-        with executing(self._file, lambda name, line: lines.append(line) if name == "execute" else None):
+        with executing(self.file, lambda name, line: lines.append(line) if name == "execute" else None):
             in_loop(self._run())
         return lines[-1] if lines else ""
 
@@ -145,7 +136,7 @@ class Trial:
         return in_loop(self._run())
 
     def _context(self, given: StageInput) -> WatchedContext:
-        context = self._make_context(given)
+        context = self.make_context(given)
         if not isinstance(context, WatchedContext):
             raise TypeError("make_context must return given.context(...), perhaps with other arguments")
         return context
@@ -179,8 +170,10 @@ class Trial:
         if inspect.isawaitable(work):
             await work
 
-    async def cancelled(self, steps: int) -> Cancelled | None:
-        """Cancel a run after that many turns of the event loop; None where it had ended by then."""
+    async def cancelled(self, steps: int) -> tuple[str, str] | None:
+        """Cancel a run after that many turns of the event loop; None where it had ended by then.
+
+        How it ended where the cancellation did not go through, and the line where the stage was waiting."""
         context = self._context(snapshot(self.given))
         with context.acting(self.stage):
             if not self.stage.should_run(context):
@@ -191,9 +184,8 @@ class Trial:
                 await asyncio.sleep(0)
             if task.done():
                 return None
-            line = line_of_waiting(work, self._file)
-            how = await cancel(task)
-        return Cancelled(how, line)
+            line = line_of_waiting(work, self.file)
+            return await cancel(task), line
 
 
 @define(eq=False, slots=False)
@@ -215,10 +207,6 @@ class Survey:
 
     def trial(self, given: StageInput) -> Trial:
         return Trial(self.stage, given, self.make_context, file_of(type(self.stage)))
-
-
-MOST_CONFIGS = 20
-"""Configurations that a stage is asked about: each is copied and compared, which takes longer than to ask."""
 
 
 DECLARED: Promises[Survey] = Promises()
@@ -286,7 +274,8 @@ def _included_when(survey: Survey) -> Iterator[Fault]:
         before = snapshot(request)
         answers = attempt(lambda request: [stage.included_when(request) for _ in range(2)], request)
         if isinstance(answers, Raised):
-            fault = _raised(stage, "included_when", answers.error, "let it answer for every request", line)
+            by, file = "included_when", file_of(type(stage))
+            fault = Fault.raised(answers.error, "let it answer for every request", by=by, line=line, file=file)
             yield evolve(fault, problem=f"{fault.problem} for {request}")
             return
         first, second = answers
@@ -308,7 +297,8 @@ def _check_config(survey: Survey) -> Iterator[Fault]:
         before = snapshot(config)
         answers = attempt(lambda config: [list(stage.check_config(config, app)) for _ in range(2)], config)
         if isinstance(answers, Raised):
-            yield _raised(stage, "check_config", answers.error, "report what is wrong as a Problem", line)
+            by, file = "check_config", file_of(type(stage))
+            yield Fault.raised(answers.error, "report what is wrong as a Problem", by=by, line=line, file=file)
             return
         if odd := [problem for problem in answers[0] if not isinstance(problem, Problem)]:
             yield Fault(f"check_config reported {odd[0]!r}", line, "report Problem('name of a setting', 'what to do')")
@@ -316,7 +306,3 @@ def _check_config(survey: Survey) -> Iterator[Fault]:
             yield Fault("asked twice, check_config gave two answers", line, "let it depend on its arguments alone")
         if changed := difference(before, config):
             yield Fault(f"check_config changed the configuration: {changed}", line, "let it only read")
-
-
-def _raised(stage: Stage, method: str, error: BaseException, remedy: str, line: str) -> Fault:
-    return Fault.raised(error, remedy, by=method, line=line, file=file_of(type(stage)))

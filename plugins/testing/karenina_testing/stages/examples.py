@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from attrs import evolve, fields
 from hypothesis import strategies as st
@@ -28,7 +28,6 @@ from ..fakes import FakeHandle
 from ..strategies.values import ODD_TEXTS
 from .inputs import Behaviour, StageInput
 
-T = TypeVar("T")
 Strategies = Mapping[str, SearchStrategy[Any]]
 Request = tuple[EvaluationMode, frozenset[str], str | None]
 """A mode, features, and the kind of the rubric's traits."""
@@ -51,6 +50,7 @@ GOOD: Behaviour = "good"
 BEHAVIOUR: SearchStrategy[Behaviour] = st.sampled_from([GOOD, GOOD, GOOD, "odd", "empty", "failing"])
 ERROR = st.none() | values.texts()
 POOL = 30
+"""Values of each kind that items are made from."""
 
 
 def stage_inputs(
@@ -106,7 +106,7 @@ def corners(drawn: Sequence[StageInput], described: Collection[str]) -> list[Sta
 
 @cache
 def _pools() -> Strategies:
-    """What belongs to every item, made once: to draw it again for every example would take most of the time."""
+    """What belongs to every item, the shortest values first. Made once: to draw it for every example takes long."""
     made: Strategies = {
         "questions": values.questions(),
         "configs": values.verification_configs(with_models=False),
@@ -116,13 +116,8 @@ def _pools() -> Strategies:
         "effects": st.lists(values.effects(), max_size=2),
         "results": values.results(),
     }
-    return {name: _pool(strategy) for name, strategy in made.items()}
-
-
-def _pool(strategy: SearchStrategy[T]) -> SearchStrategy[T]:
-    """Some of the values, the shortest first."""
-    found = sorted(every(strategy, POOL), key=lambda value: len(repr(value)))
-    return st.sampled_from(range(len(found))).map(found.__getitem__)
+    found = {name: sorted(every(made[name], POOL), key=lambda value: len(repr(value))) for name in made}
+    return {name: st.sampled_from(range(len(some))).map(some.__getitem__) for name, some in found.items()}
 
 
 @st.composite

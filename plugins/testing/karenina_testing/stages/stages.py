@@ -26,12 +26,12 @@ from ..checks import (
     Promises,
     Raised,
     attempt,
+    difference,
     expecting,
     first_fault,
     promise_checks,
     run_checks,
 )
-from ..compare import difference
 from ..examples import smallest
 from ..watch.audit import heavy_imports
 from ..watch.loops import in_loop
@@ -42,6 +42,7 @@ from .inputs import StageInput
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+ASK_BEFORE_USE = "ask context.has_artifact(key) before using an artifact: an earlier stage may have been skipped"
 
 
 def missing_output(stage: Stage, context: VerificationContext) -> str | None:
@@ -213,9 +214,10 @@ def _uncancellable(trial: Trial) -> Iterator[Fault]:
     steps = 0
     while steps < MOST_STEPS and (cancelled := in_loop(trial.cancelled(steps + 1))) is not None:
         steps += 1
-        if cancelled.how:
+        how, line = cancelled
+        if how:
             remedy = "let asyncio.CancelledError through: clean up in finally, re-raise what an except clause catches"
-            yield trial.fault(f"cancelled while it was waiting, {cancelled.how}", remedy, line=cancelled.line)
+            yield trial.fault(f"cancelled while it was waiting, {how}", remedy, line=line)
     if steps and (differs := difference(trial.second.outcome, trial.rerun.outcome)):
         problem = f"after a cancelled run, a new run on an equal item did something else: {differs}"
         yield trial.fault(problem, "keep nothing of an item on the stage, or put it back in finally")
@@ -251,7 +253,6 @@ def _heavy_import(survey: Survey) -> Iterator[Fault]:
         yield Fault(f"importing its module {what}", line, "do it inside the function that needs it")
 
 
-ASK_BEFORE_USE = "ask context.has_artifact(key) before using an artifact: an earlier stage may have been skipped"
 ON_ITEMS |= {
     "declared_reads": ("It reads only artifacts that it declares.", partial(_breach, "declared_reads")),
     "declared_writes": ("It writes only what it declares.", partial(_breach, "declared_writes")),

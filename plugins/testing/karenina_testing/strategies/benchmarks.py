@@ -47,6 +47,31 @@ LITERAL: SearchStrategy[dict[str, Any]] = st.builds(
     st.none() | FULL_TEXT,
 )
 TEMPLATE: SearchStrategy[dict[str, Any]] = st.just({"kind": TEMPLATE_KIND})
+INSTRUCTIONS = st.lists(FULL_TEXT, min_size=1, max_size=3)
+CONTEXT_MODES: SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [
+        {"context_mode": mode, "materialize_trace": written}
+        for mode in ("workspace_only", "trace_and_workspace", "trace_only")
+        for written in (False, True)
+        if not (written and mode == "workspace_only")
+    ]
+)
+EXPECTED: tuple[Mapping[str, Any], ...] = ({"fact": "42"}, {"drug": "aspirin", "safe": True, "dose": 7}, {})
+WORD = st.text("abcdefghijklmnopqrstuvwxyz", min_size=12, max_size=12)
+KINDS: Mapping[str, tuple[SearchStrategy[Any], Mapping[str, Any]]] = {
+    "str": (WORD, {"type": "ExactMatch"}),
+    "bool": (SWITCH, {"type": "BooleanMatch"}),
+    "int": (st.integers(-(10**9), 10**9), {"type": "NumericExact"}),
+    "float": (st.floats(-1e6, 1e6), {"type": "NumericTolerance", "tolerance": 0.5, "mode": "absolute"}),
+    "list_str": (st.lists(WORD, min_size=1, max_size=3, unique=True), {"type": "SetContainment", "mode": "exact"}),
+    "literal": (st.sampled_from(["up", "down"]), {"type": "LiteralMatch"}),
+    "date": (st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1)).map(str), {"type": "DateMatch"}),
+}
+"""Type of a field -> its ground truths, and a primitive for which the ground truth itself is right."""
+WEIGHT = st.sampled_from([1.0, 0.5, 3.0])
+FOUND = st.builds(
+    lambda success: RegexVerdict(True, success, {"dose": success}, {"dose": {}}, {"dose": ["7 mg"][:success]}), SWITCH
+)
 
 
 @cache
@@ -85,9 +110,6 @@ def callable_traits() -> SearchStrategy[CallableRubricTrait]:
     )
 
 
-INSTRUCTIONS = st.lists(FULL_TEXT, min_size=1, max_size=3)
-
-
 def _metric(mode: Literal["tp_only", "full_matrix"], **more: SearchStrategy[Any]) -> SearchStrategy[MetricRubricTrait]:
     return st.builds(
         MetricRubricTrait,
@@ -104,16 +126,6 @@ def _metric(mode: Literal["tp_only", "full_matrix"], **more: SearchStrategy[Any]
 def metric_traits() -> SearchStrategy[MetricRubricTrait]:
     """Both evaluation modes, with some of their metrics."""
     return _metric("tp_only") | _metric("full_matrix", tn_instructions=INSTRUCTIONS)
-
-
-CONTEXT_MODES: SearchStrategy[dict[str, Any]] = st.sampled_from(
-    [
-        {"context_mode": mode, "materialize_trace": written}
-        for mode in ("workspace_only", "trace_and_workspace", "trace_only")
-        for written in (False, True)
-        if not (written and mode == "workspace_only")
-    ]
-)
 
 
 @cache
@@ -201,23 +213,6 @@ def benchmarks() -> SearchStrategy[BenchmarkData]:
     )
 
 
-EXPECTED: tuple[Mapping[str, Any], ...] = ({"fact": "42"}, {"drug": "aspirin", "safe": True, "dose": 7}, {})
-WORD = st.text("abcdefghijklmnopqrstuvwxyz", min_size=12, max_size=12)
-KINDS: Mapping[str, tuple[SearchStrategy[Any], Mapping[str, Any]]] = {
-    "str": (WORD, {"type": "ExactMatch"}),
-    "bool": (SWITCH, {"type": "BooleanMatch"}),
-    "int": (st.integers(-(10**9), 10**9), {"type": "NumericExact"}),
-    "float": (st.floats(-1e6, 1e6), {"type": "NumericTolerance", "tolerance": 0.5, "mode": "absolute"}),
-    "list_str": (
-        st.lists(WORD, min_size=1, max_size=3, unique=True),
-        {"type": "SetContainment", "mode": "exact"},
-    ),
-    "literal": (st.sampled_from(["up", "down"]), {"type": "LiteralMatch"}),
-    "date": (st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1)).map(str), {"type": "DateMatch"}),
-}
-"""Type of a field -> its ground truths, and a primitive for which the ground truth itself is right."""
-
-
 def _field(kind: str) -> SearchStrategy[dict[str, Any]]:
     truths, primitive = KINDS[kind]
     fixed = {
@@ -232,20 +227,12 @@ def _field(kind: str) -> SearchStrategy[dict[str, Any]]:
     )
 
 
-WEIGHT = st.sampled_from([1.0, 0.5, 3.0])
-
-
 @cache
 def template_specs() -> SearchStrategy[dict[str, Any]]:
     """A template as data, `{"fields": [...]}`: one to four fields that are right when they equal their ground truth."""
     return st.lists(st.one_of(*map(_field, KINDS)), min_size=1, max_size=4).map(
         lambda fields: {"fields": [{"name": f"fact_{number}", **field} for number, field in enumerate(fields)]}
     )
-
-
-FOUND = st.builds(
-    lambda success: RegexVerdict(True, success, {"dose": success}, {"dose": {}}, {"dose": ["7 mg"][:success]}), SWITCH
-)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from attrs import evolve
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import SearchStrategy
 from karenina_calls.ports.text import sanitize
 from karenina_vocabulary.prompt_config import FewShotConfig, PromptConfig
 
@@ -33,15 +33,26 @@ from .values import FULL_TEXT, JSON, MAYBE, MAYBE_NAME, MAYBE_TEXT, NAME, OBJECT
 MODES = get_args(EvaluationMode)
 MODE = st.sampled_from(MODES)
 FEATURES = sorted(switches().values())
+SECONDS = st.floats(0.1, 600)
+TOKENS = st.integers(0, 10**6)
+MAYBE_TOKENS = st.none() | TOKENS
+TEXT_BLOCK = st.builds(TextBlock, TEXT)
+TOOL_CALL = st.builds(ToolUseBlock, NAME, NAME, OBJECT)
+SAID = TEXT_BLOCK | st.builds(ThinkingBlock, TEXT, MAYBE_TEXT) | TOOL_CALL
+ATTEMPTS = st.builds(AttemptPolicy, st.integers(1, 9), SECONDS, SECONDS, st.floats(1, 4))
+EXAMPLE = st.fixed_dictionaries({"question": TEXT, "answer": TEXT})
+FEW_SHOT = st.builds(
+    FewShotConfig,
+    source=st.sampled_from(["disabled", "question_pool", "global", "both"]),
+    pool_mode=st.sampled_from(["all", "k-shot"]),
+    pool_k=st.integers(1, 5),
+    global_examples=st.lists(EXAMPLE, max_size=2),
+)
+PROMPTS = st.builds(PromptConfig, generation=MAYBE_TEXT, parsing=MAYBE_TEXT, rubric_evaluation=MAYBE_TEXT)
 
 
 def _some_of(values: Sequence[str]) -> SearchStrategy[frozenset[str]]:
     return st.frozensets(st.sampled_from(values)) if values else st.just(frozenset())
-
-
-SECONDS = st.floats(0.1, 600)
-TOKENS = st.integers(0, 10**6)
-MAYBE_TOKENS = st.none() | TOKENS
 
 
 @cache
@@ -56,11 +67,6 @@ def usage() -> SearchStrategy[UsageMetadata]:
         cache_creation_tokens=MAYBE_TOKENS,
         model=MAYBE_NAME,
     )
-
-
-TEXT_BLOCK = st.builds(TextBlock, TEXT)
-TOOL_CALL = st.builds(ToolUseBlock, NAME, NAME, OBJECT)
-SAID = TEXT_BLOCK | st.builds(ThinkingBlock, TEXT, MAYBE_TEXT) | TOOL_CALL
 
 
 @cache
@@ -107,9 +113,6 @@ def manual_answers() -> SearchStrategy[Mapping[str, ManualAnswer]]:
     )
 
 
-ATTEMPTS = st.builds(AttemptPolicy, st.integers(1, 9), SECONDS, SECONDS, st.floats(1, 4))
-
-
 @cache
 def retry_policies() -> SearchStrategy[RetryPolicy]:
     """Attempts and waits by kind of failure."""
@@ -140,15 +143,6 @@ def model_configs() -> SearchStrategy[ModelConfig]:
 MODELS = st.lists(model_configs(), min_size=1, max_size=2, unique_by=lambda model: str(model.identity))
 
 
-EXAMPLE = st.fixed_dictionaries({"question": TEXT, "answer": TEXT})
-FEW_SHOT = st.builds(
-    FewShotConfig,
-    source=st.sampled_from(["disabled", "question_pool", "global", "both"]),
-    pool_mode=st.sampled_from(["all", "k-shot"]),
-    pool_k=st.integers(1, 5),
-    global_examples=st.lists(EXAMPLE, max_size=2),
-)
-PROMPTS = st.builds(PromptConfig, generation=MAYBE_TEXT, parsing=MAYBE_TEXT, rubric_evaluation=MAYBE_TEXT)
 SETTINGS = {
     "deep_judgment_reasoning_only": SWITCH,
     "deep_judgment_max_excerpts_per_attribute": st.integers(1, 5),
@@ -182,11 +176,9 @@ WHOLE_CONFIG = st.builds(
 )
 
 
-@st.composite
-def verification_configs(draw: DrawFn, *, with_models: bool = True) -> VerificationConfig:
+def verification_configs(*, with_models: bool = True) -> SearchStrategy[VerificationConfig]:
     """A run's configuration. `with_models=False` leaves the models out, for what is given them otherwise."""
-    config: VerificationConfig = draw(WHOLE_CONFIG if with_models else CONFIG)
-    return config
+    return WHOLE_CONFIG if with_models else CONFIG
 
 
 @cache

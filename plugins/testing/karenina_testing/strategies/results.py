@@ -27,6 +27,73 @@ TYPES = ("llm", "regex", "callable", "metric", "agentic")
 CLASSES = ["poor", "fair", "good"]
 COUNT = st.integers(0, 9)
 SKIPPED = "the answer does not speak of it"
+SECONDS = st.floats(0, 1000)
+TOKENS = st.integers(0, 10**6)
+DETAILS = {"error": "judge", "auto_failed": "RecursionLimitAutoFail", "skipped": "no stage gave a verdict"}
+USAGE_ROW = st.fixed_dictionaries(
+    {
+        "calls": st.just(1),
+        "attempts": st.integers(1, 3),
+        "seconds": SECONDS,
+        "input_tokens": TOKENS,
+        "output_tokens": TOKENS,
+        "total_tokens": TOKENS,
+        "cost_usd": SHARE,
+    }
+)
+USAGE: SearchStrategy[dict[str, Any]] = st.just({}) | USAGE_ROW.map(lambda row: {"generation": row, "total": row})
+CHECKS = st.builds(
+    ChecksPart,
+    abstention_check_performed=SWITCH,
+    abstention_detected=MAYBE,
+    abstention_reasoning=MAYBE_TEXT,
+    sufficiency_detected=MAYBE,
+    trace_validation_failed=SWITCH,
+    trace_validation_error=MAYBE_TEXT,
+)
+TEMPLATE = st.builds(
+    TemplatePart,
+    template_validation_error=MAYBE_TEXT,
+    template_verification_performed=SWITCH,
+    parsed_gt_response=st.none() | OBJECT,
+    parsed_llm_response=st.none() | OBJECT,
+    verify_result=MAYBE,
+    verify_granular_result=SHARE,
+    field_verification_result=MAYBE,
+    field_results=st.none() | by_name(MAYBE),
+    field_scores=st.none() | by_name(SHARE),
+    regex_validations_performed=SWITCH,
+    regex_validation_results=st.none() | by_name(SWITCH),
+    judge_channel=st.sampled_from([None, "json_schema", "tool_call", "json_object", "text"]),
+    judge_repairs=st.integers(0, 2),
+    ungrounded_values=st.lists(st.sampled_from(["target", "dose"]), max_size=2, unique=True),
+)
+RUBRIC = st.builds(
+    RubricPart,
+    rubric_evaluation_performed=SWITCH,
+    llm_trait_scores=by_name(MAYBE | st.integers(-1, 5)),
+    llm_trait_labels=by_name(TEXT),
+    regex_trait_scores=by_name(MAYBE),
+    metric_trait_scores=by_name(by_name(SHARE)),
+    trait_states=by_name(
+        st.fixed_dictionaries(
+            {"state": st.sampled_from(["ok", "invalid", "missing", "error", "skipped"]), "reason": TEXT}
+        )
+    ),
+)
+DEEP_JUDGMENT = st.builds(
+    DeepJudgmentPart,
+    deep_judgment_performed=SWITCH,
+    extracted_excerpts=OBJECT,
+    attribute_reasoning=by_name(TEXT),
+    deep_judgment_model_calls=st.integers(0, 9),
+    attributes_without_excerpts=NAMES,
+    hallucination_risk_assessment=st.none() | by_name(st.sampled_from(["none", "low", "high"])),
+)
+LEDGER_ENTRY = st.builds(
+    LedgerEntry, NAME, st.fixed_dictionaries({}, optional={"field": SWITCH, "verdict": SWITCH}), TEXT
+)
+TRAIL_ENTRY = st.builds(TrailEntry, NAME, st.sampled_from(["ran", "skipped", "failed"]), TEXT, SECONDS)
 
 
 @frozen
@@ -105,11 +172,6 @@ def rubric_parts() -> SearchStrategy[RubricPart]:
     return st.dictionaries(NAME, TRAIT, max_size=5).map(_part)
 
 
-SECONDS = st.floats(0, 1000)
-TOKENS = st.integers(0, 10**6)
-DETAILS = {"error": "judge", "auto_failed": "RecursionLimitAutoFail", "skipped": "no stage gave a verdict"}
-
-
 @cache
 def identities() -> SearchStrategy[ModelIdentity]:
     """Which model, reached how."""
@@ -120,20 +182,6 @@ def identities() -> SearchStrategy[ModelIdentity]:
 def traces() -> SearchStrategy[list[dict[str, Any]]]:
     """The messages of an answer in the flat form that results store."""
     return st.lists(messages(), max_size=3).map(trace_dicts)
-
-
-USAGE_ROW = st.fixed_dictionaries(
-    {
-        "calls": st.just(1),
-        "attempts": st.integers(1, 3),
-        "seconds": SECONDS,
-        "input_tokens": TOKENS,
-        "output_tokens": TOKENS,
-        "total_tokens": TOKENS,
-        "cost_usd": SHARE,
-    }
-)
-USAGE: SearchStrategy[dict[str, Any]] = st.just({}) | USAGE_ROW.map(lambda row: {"generation": row, "total": row})
 
 
 @cache
@@ -195,58 +243,6 @@ GENERATION = st.builds(
     text_flags=st.lists(st.sampled_from(["lone_surrogate", "nul", "bidi_control"]), unique=True),
     replayed_from=st.none() | OBJECT,
 )
-CHECKS = st.builds(
-    ChecksPart,
-    abstention_check_performed=SWITCH,
-    abstention_detected=MAYBE,
-    abstention_reasoning=MAYBE_TEXT,
-    sufficiency_detected=MAYBE,
-    trace_validation_failed=SWITCH,
-    trace_validation_error=MAYBE_TEXT,
-)
-TEMPLATE = st.builds(
-    TemplatePart,
-    template_validation_error=MAYBE_TEXT,
-    template_verification_performed=SWITCH,
-    parsed_gt_response=st.none() | OBJECT,
-    parsed_llm_response=st.none() | OBJECT,
-    verify_result=MAYBE,
-    verify_granular_result=SHARE,
-    field_verification_result=MAYBE,
-    field_results=st.none() | by_name(MAYBE),
-    field_scores=st.none() | by_name(SHARE),
-    regex_validations_performed=SWITCH,
-    regex_validation_results=st.none() | by_name(SWITCH),
-    judge_channel=st.sampled_from([None, "json_schema", "tool_call", "json_object", "text"]),
-    judge_repairs=st.integers(0, 2),
-    ungrounded_values=st.lists(st.sampled_from(["target", "dose"]), max_size=2, unique=True),
-)
-RUBRIC = st.builds(
-    RubricPart,
-    rubric_evaluation_performed=SWITCH,
-    llm_trait_scores=by_name(MAYBE | st.integers(-1, 5)),
-    llm_trait_labels=by_name(TEXT),
-    regex_trait_scores=by_name(MAYBE),
-    metric_trait_scores=by_name(by_name(SHARE)),
-    trait_states=by_name(
-        st.fixed_dictionaries(
-            {"state": st.sampled_from(["ok", "invalid", "missing", "error", "skipped"]), "reason": TEXT}
-        )
-    ),
-)
-DEEP_JUDGMENT = st.builds(
-    DeepJudgmentPart,
-    deep_judgment_performed=SWITCH,
-    extracted_excerpts=OBJECT,
-    attribute_reasoning=by_name(TEXT),
-    deep_judgment_model_calls=st.integers(0, 9),
-    attributes_without_excerpts=NAMES,
-    hallucination_risk_assessment=st.none() | by_name(st.sampled_from(["none", "low", "high"])),
-)
-LEDGER_ENTRY = st.builds(
-    LedgerEntry, NAME, st.fixed_dictionaries({}, optional={"field": SWITCH, "verdict": SWITCH}), TEXT
-)
-TRAIL_ENTRY = st.builds(TrailEntry, NAME, st.sampled_from(["ran", "skipped", "failed"]), TEXT, SECONDS)
 
 
 @cache

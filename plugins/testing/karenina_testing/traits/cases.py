@@ -31,6 +31,19 @@ CONTENTS = ("properties", "required", "items", "minItems")
 """What a schema of an object or a list states about the values in it."""
 OWN_KINDS = ("template", "stage", "cancelled")
 """What no provider is the cause of."""
+LONGEST = 30.0
+"""Seconds for one answer; the judge replies at once."""
+QUESTION = "Which protein does venetoclax inhibit, and how well is that known?"
+GOLD = "B-cell lymphoma 2 (reference 7f41c)"
+"""The reference answer, which no answer holds."""
+TEXT = (
+    "Venetoclax inhibits BCL2 [1]. It binds with a Ki below 0.01 nM (doi:10.1038/nm.3048). "
+    "It is approved since 2016; I am not sure about every indication."
+)
+REPORT = "give such a trait a TraitScore with a state, a reason and no value"
+CROWD = 5
+"""Traits that there are at least in checks which need several."""
+STATES = get_args(TraitState)
 
 
 def obedient(call: ScriptedCall, *, most: bool = False, swap: Swap | None = None) -> ScriptedReply:
@@ -79,20 +92,6 @@ above = partial(obedient, swap=lambda schema: (schema["maximum"] + 1,) if "maxim
 """Data whose numbers are one more than the greatest that was asked for."""
 below = partial(obedient, swap=lambda schema: (schema["minimum"] - 1,) if "minimum" in schema else ())
 """Data whose numbers are one less than the least that was asked for."""
-
-
-LONGEST = 30.0
-"""Seconds for one answer; the judge replies at once."""
-QUESTION = "Which protein does venetoclax inhibit, and how well is that known?"
-GOLD = "B-cell lymphoma 2 (reference 7f41c)"
-"""The reference answer, which no answer holds."""
-TEXT = (
-    "Venetoclax inhibits BCL2 [1]. It binds with a Ki below 0.01 nM (doi:10.1038/nm.3048). "
-    "It is approved since 2016; I am not sure about every indication."
-)
-REPORT = "give such a trait a TraitScore with a state, a reason and no value"
-CROWD = 5
-STATES = get_args(TraitState)
 
 
 @frozen(kw_only=True, eq=False)

@@ -34,8 +34,11 @@ ODD = (
     "痛风 \u202e e\u0301",
 )
 SLOW = 0.08
+"""Seconds that a reply takes: longer than the last of `instances.BEGINNINGS`, at which evaluations are cancelled."""
 NO_SCALE = "keep to what scale() says, or give the score a state, a reason and no value"
-
+WORDS = ("5d81c0", "a3f79e", "72be16", "e0c4d5", "9b6f28", "1ec7a4")
+Items = Sequence[tuple[str, str]]
+REMEDY = "keep nothing of an item on the evaluator: what belongs to it is in the case"
 
 ALWAYS: Promises[Trial] = Promises()
 
@@ -112,11 +115,6 @@ class _Swap:
         if bounds != (scale.get("min"), scale.get("max")):
             return False
         return "integer" in kinds or ("number" in kinds and not isinstance(self.value, float))
-
-
-WORDS = ("5d81c0", "a3f79e", "72be16", "e0c4d5", "9b6f28", "1ec7a4")
-Items = Sequence[tuple[str, str]]
-REMEDY = "keep nothing of an item on the evaluator: what belongs to it is in the case"
 
 
 def marked(text: str, word: str = WORDS[0]) -> str:

@@ -21,25 +21,25 @@ from ..checks import Check, Fault, FindFaults, Promise, Promises, expecting, pro
 from ..fakes import Script, ScriptedCall
 from ..instances import CONSTRUCTION, Made, arguments_of
 from ..watch.loops import StillRunning, in_loop
-from .cases import (
-    GOLD,
-    GONE,
-    QUESTION,
-    REPORT,
-    TEXT,
-    Trial,
-    above,
-    below,
-    obedient,
-    off_scale,
-    prose,
-    silent,
-    strange,
-    wrong_with,
-)
+from . import cases
+from .cases import GOLD, QUESTION, REPORT, TEXT, Trial, obedient, wrong_with
 from .failures import marks_of
 from .scoring import ALWAYS, NO_JUDGE, SEVERAL, marked, marks_in, marks_within
 from .values import VALUES
+
+MARKED = re.compile(r'<untrusted-([0-9a-f]{16}) label="([^"\n]*)">\n(.*?)\n</untrusted-\1>', re.DOTALL)
+PART_WORDS = 4
+"""As many words of the answer, one after another, are a part of it."""
+SHOWN_LENGTH = 20_000
+"""Characters of the answer by which it is seen whether a judge is shown the whole."""
+PLACES = ("beginning", "middle", "end")
+OTHER = "Something quite different."
+BAD: Sequence[Script | None] = (None, cases.strange, cases.off_scale)
+"""Judges that let an evaluator finish, or ask again."""
+BESIDE = (cases.off_scale, cases.above, cases.below)
+"""Judges that say what was asked for, with values that are not allowed."""
+SECRET = ("b-cell lymphoma", "lymphoma 2", "7f41c")
+"""Parts of the reference answer."""
 
 
 def trait_checks(
@@ -129,20 +129,6 @@ def _quietly(find_faults: FindFaults[Trial], trial: Trial) -> Iterator[Fault]:
         yield from find_faults(trial)
     finally:
         logger.setLevel(before)
-
-
-MARKED = re.compile(r'<untrusted-([0-9a-f]{16}) label="([^"\n]*)">\n(.*?)\n</untrusted-\1>', re.DOTALL)
-PART_WORDS = 4
-"""As many words of the answer, one after another, are a part of it."""
-SHOWN_LENGTH = 20_000
-PLACES = ("beginning", "middle", "end")
-OTHER = "Something quite different."
-BAD: Sequence[Script | None] = (None, strange, off_scale)
-"""Judges that let an evaluator finish, or ask again."""
-BESIDE = (off_scale, above, below)
-"""Judges that say what was asked for, with values that are not allowed."""
-SECRET = ("b-cell lymphoma", "lymphoma 2", "7f41c")
-"""Parts of the reference answer."""
 
 
 def unmarked(prompt: str) -> str:
@@ -245,7 +231,7 @@ def _places(trial: Trial) -> Iterator[Fault]:
 
 @JUDGED.add("calls", "It asks the judge about one trait a few times at most, also where the judge is of no use.")
 def _calls(trial: Trial) -> Iterator[Fault]:
-    for script in (None, GONE["timeout"], prose, off_scale):
+    for script in (None, cases.GONE["timeout"], cases.prose, cases.off_scale):
         for trait in trial.traits:
             judge = trial.judge(script)
             trial.alone(trait).scored(judge)
@@ -258,14 +244,14 @@ def _calls(trial: Trial) -> Iterator[Fault]:
 JUDGED |= {
     "judge_down": (
         "A judge that cannot be reached costs traits their scores, and nothing else.",
-        partial(_judge_fails, scripts=GONE.values(), what="cannot be reached", free_text=True),
+        partial(_judge_fails, scripts=cases.GONE.values(), what="cannot be reached", free_text=True),
     ),
     "judge_rubbish": (
         "A reply that is no score is not made one.",
-        partial(_judge_fails, scripts=(prose, strange, *BESIDE), what="replies rubbish", free_text=False),
+        partial(_judge_fails, scripts=(cases.prose, cases.strange, *BESIDE), what="replies rubbish", free_text=False),
     ),
     "judge_silent": (
         "An empty reply gives no score.",
-        partial(_judge_fails, scripts=(silent,), what="replies nothing", free_text=True),
+        partial(_judge_fails, scripts=(cases.silent,), what="replies nothing", free_text=True),
     ),
 }

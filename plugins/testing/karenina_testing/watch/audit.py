@@ -30,7 +30,6 @@ HEAVY = ("pydantic", "litellm", "openai", "aiohttp", "pandas", "numpy", "torch",
 CANARY = "karenina.testing.executed"
 """An audit event that nothing but a test's own code raises."""
 THREAD = "_thread.start_new_thread"
-OPEN = "open"
 WORDS = {
     "socket.connect": "opens a connection",
     "socket.bind": "opens a socket",
@@ -43,6 +42,12 @@ WORDS = {
     THREAD: "starts a thread",
     CANARY: "executes the code in it",
 }
+_state = threading.local()
+_watching: list[dict[str, tuple[str, int]]] = []
+"""Everything that is being filled, by any thread: the canary may be raised in another one."""
+_hooked: list[bool] = []
+PROGRAM = "karenina_testing.watch.audit"
+SECONDS = 60
 
 
 class _Watch(NamedTuple):
@@ -50,12 +55,6 @@ class _Watch(NamedTuple):
     packages: frozenset[str]
     threads: bool
     files: bool
-
-
-_state = threading.local()
-_watching: list[dict[str, tuple[str, int]]] = []
-"""Everything that is being filled, by any thread: the canary may be raised in another one."""
-_hooked: list[bool] = []
 
 
 @contextmanager
@@ -94,7 +93,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "import":
         package = str(arguments[0]).partition(".")[0]
         what = f"imports {package}" if package in watched.packages else None
-    elif event == OPEN:
+    elif event == "open":
         importing = sys._getframe(1).f_code.co_filename.startswith("<frozen importlib")
         what = "opens a file" if watched.files and not importing else None
     else:
@@ -109,10 +108,6 @@ def _line(frame: FrameType) -> tuple[str, int]:
     steps = [(step.f_code.co_filename, number) for step, number in traceback.walk_stack(frame)]
     source = [step for step in steps if not step[0].startswith("<") and step[0] != __file__]
     return next((step for step in source if not is_stdlib(step[0])), source[0] if source else ("", 0))
-
-
-PROGRAM = "karenina_testing.watch.audit"
-SECONDS = 60
 
 
 def heavy_imports(thing: Any, watched: Iterable[str] = HEAVY) -> Mapping[str, str]:

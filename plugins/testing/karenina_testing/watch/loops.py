@@ -15,6 +15,11 @@ from .source_lines import line_of_frame
 T = TypeVar("T")
 LONGEST_CANCELLATION = 1.0
 """Seconds in which a cancelled task must have ended."""
+ROUNDS = 5
+_stuck: list[object] = []
+LONGEST_TURN = 0.5
+"""Seconds for which nothing else may have its turn."""
+PERIOD = 0.02
 
 
 class StillRunning(Exception):
@@ -43,10 +48,6 @@ async def cancel(task: asyncio.Task[Any]) -> str:
     return f"it ended with {ended.error if isinstance(ended, Raised) else ended!r} instead of CancelledError"
 
 
-ROUNDS = 5
-_stuck: list[object] = []
-
-
 def in_loop(work: Coroutine[Any, Any, T]) -> T:
     """Like `asyncio.run`, but tasks that cannot be cancelled are left behind instead of waited for."""
     loop = asyncio.new_event_loop()
@@ -63,11 +64,6 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
-
-
-LONGEST_TURN = 0.5
-"""Seconds for which nothing else may have its turn."""
-PERIOD = 0.02
 
 
 async def watched_loop(work: Awaitable[T]) -> tuple[T, str | None]:

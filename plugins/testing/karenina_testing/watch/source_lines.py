@@ -18,6 +18,8 @@ from typing import Any
 
 STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
 OWN = f"{Path(__file__).parents[1]}{os.sep}"
+Executed = Callable[[str, str], None]
+"""Called with the name of a function and a line of it that has just been executed."""
 
 
 def line_at(path: str, number: int) -> str:
@@ -102,10 +104,6 @@ def line_of_waiting(coroutine: Any, file: str | None) -> str:
             found = line_at(frame.f_code.co_filename, frame.f_lineno)
         coroutine = getattr(coroutine, "cr_await", None)
     return found
-
-
-Executed = Callable[[str, str], None]
-"""Called with the name of a function and a line of it that has just been executed."""
 
 
 @contextmanager
