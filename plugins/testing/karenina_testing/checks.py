@@ -1,4 +1,4 @@
-"""What a check is, and running many of them.
+"""What a check is, running many of them, and where two values differ.
 
 import pytest
 from karenina_core.testing import stage_checks
@@ -10,10 +10,13 @@ def test_my_stage_keeps_its_promises(check):
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+import copy
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, TypeVar
 
+import attrs
 from attrs import evolve, field, frozen
 
 from karenina_core.errors import did_you_mean, one_line
@@ -123,6 +126,11 @@ async def attempt_async(work: Awaitable[T]) -> T | Raised:
         return Raised(error)
 
 
+def shown(text: str) -> str:
+    """A text as it is named in a fault: whole, or how it begins and how long it is."""
+    return repr(text) if len(text) <= 40 else f"{text[:20]!r}... of {len(text)} characters"
+
+
 def first_fault(find_faults: FindFaults[S], thing: S) -> Fault | None:
     """The first fault that is found. Raises what examining raises."""
     faults = find_faults(thing)
@@ -181,3 +189,66 @@ def run_checks(checks: Sequence[Check]) -> None:
         subject = checks[0].subject
         first = one_line(failures[0], 200)
         raise ExceptionGroup(f"{subject}: {len(failures)} of {len(checks)} checks failed; first: {first}", failures)
+
+
+SHOWN = 60
+
+
+def snapshot(value: Any) -> Any:
+    """A deep copy; what cannot be copied stays the same object."""
+    try:
+        return copy.deepcopy(value)
+    except TypeError:  # locks, sockets, generators
+        return value
+
+
+def difference(a: Any, b: Any, path: str = "", seen: set[tuple[int, int]] | None = None) -> str | None:
+    """`path: this, not that` for the first difference of what is there now (`b`) from what was before (`a`), or None.
+
+    Objects of classes that do not say what equality means are compared by their attributes. NaN equals NaN.
+    """
+    seen = set() if seen is None else seen  # pairs that are compared already: values may hold themselves
+    if a is b or (id(a), id(b)) in seen:
+        return None
+    seen.add((id(a), id(b)))
+    if type(a) is not type(b):
+        return _unlike(a, b, path)
+    if isinstance(a, float) and math.isnan(a) and math.isnan(b):
+        return None
+    if isinstance(a, Mapping):
+        if a.keys() != b.keys():
+            return _unlike(a, b, path)
+        return _first([(f"{path}[{key!r}]", value, b[key]) for key, value in a.items()], seen)
+    if isinstance(a, Sequence) and not isinstance(a, str | bytes | bytearray):
+        if len(a) != len(b):
+            return _unlike(a, b, path)
+        pairs = [(f"{path}[{number}]", *pair) for number, pair in enumerate(zip(a, b, strict=True))]
+        return _first(pairs, seen)
+    names = _attributes(a)
+    # The equality of attrs may leave out fields, and is not asked.
+    has_equality = any("__eq__" in base.__dict__ for base in type(a).__mro__[:-1]) and not attrs.has(type(a))
+    # Without attributes it is a class, a function or the like.
+    if isinstance(a, Set) or has_equality or not names or set(names) != set(_attributes(b)):
+        return None if a == b else _unlike(a, b, path)
+    missing = object()
+    return _first([(f"{path}.{name}", getattr(a, name, missing), getattr(b, name, missing)) for name in names], seen)
+
+
+def _attributes(value: Any) -> list[str]:
+    names = list(getattr(value, "__dict__", ()))
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        names += [slots] if isinstance(slots, str) else slots
+    return [name for name in names if name not in ("__weakref__", "__dict__")]
+
+
+def _first(pairs: Sequence[tuple[str, Any, Any]], seen: set[tuple[int, int]]) -> str | None:
+    for path, a, b in pairs:
+        if found := difference(a, b, path, seen):
+            return found
+    return None
+
+
+def _unlike(a: Any, b: Any, path: str) -> str:
+    after, before = (text if len(text) <= SHOWN else text[: SHOWN - 1] + "…" for text in (repr(b), repr(a)))
+    return f"{path or 'it'}: {after}, not {before}"

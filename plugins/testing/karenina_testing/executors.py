@@ -66,15 +66,16 @@ class _Watch:
 class _Subject:
     factory: Callable[[], Any]
 
-    def run(self, watch: _Watch, during: During | None = None, concurrency: int = AT_ONCE) -> None:
-        """Raises what the executor raises, and StillRunning."""
+    def run(self, during: During | None = None, *, concurrency: int = AT_ONCE, watch: _Watch | None = None) -> _Watch:
+        """What became of the jobs. Raises what the executor raises, and StillRunning."""
+        watch = watch or _Watch()
         in_loop(within(self.execution(watch, during, concurrency), LONG))
+        return watch
 
     def execution(self, watch: _Watch, during: During | None, concurrency: int = AT_ONCE) -> Coroutine[Any, Any, None]:
-        work: Coroutine[Any, Any, None] = self.factory().execute(
-            watch, partial(watch.work, during=during), concurrency=concurrency
-        )
-        return work
+        work = partial(watch.work, during=during)
+        execution: Coroutine[Any, Any, None] = self.factory().execute(watch, work, concurrency=concurrency)
+        return execution
 
 
 PROMISES: Promises[_Subject] = Promises()
@@ -106,20 +107,16 @@ def _signature(subject: _Subject) -> Iterator[Fault]:
 
 @PROMISES.add("every-job-once", "Every job is done once, and all of them when it returns.")
 def _once(subject: _Subject) -> Iterator[Fault]:
-    watch = _Watch()
-    subject.run(watch)
+    watch = subject.run()
     missing, twice = set(range(JOBS)) - set(watch.ended), len(watch.begun) - len(set(watch.begun))
     if missing or twice:
-        yield Fault(
-            f"of {JOBS} jobs {len(missing)} were not done when it returned, and {twice} were done again",
-            remedy="await `work(job)` once for every job, and return when all of them are done",
-        )
+        problem = f"of {JOBS} jobs {len(missing)} were not done when it returned, and {twice} were done again"
+        yield Fault(problem, remedy="await `work(job)` once for every job, and return when all of them are done")
 
 
 @PROMISES.add("nothing-to-do", "Without jobs it returns at once.")
 def _nothing(subject: _Subject) -> Iterator[Fault]:
-    watch = _Watch(jobs=0)
-    subject.run(watch)
+    watch = subject.run(watch=_Watch(jobs=0))
     if watch.begun:
         yield Fault(f"it did {len(watch.begun)} jobs of none")
 
@@ -127,35 +124,27 @@ def _nothing(subject: _Subject) -> Iterator[Fault]:
 @PROMISES.add("bounded", "No more jobs are under way at once than `concurrency` says.")
 def _bounded(subject: _Subject) -> Iterator[Fault]:
     for concurrency in (1, AT_ONCE):
-        watch = _Watch()
-        subject.run(watch, lambda job: asyncio.sleep(0.002), concurrency)
+        watch = subject.run(lambda job: asyncio.sleep(0.002), concurrency=concurrency)
         if watch.most > concurrency:
-            yield Fault(
-                f"{watch.most} jobs were under way at once, where {concurrency} may be",
-                remedy="begin a job when another one has ended",
-            )
+            problem = f"{watch.most} jobs were under way at once, where {concurrency} may be"
+            yield Fault(problem, remedy="begin a job when another one has ended")
 
 
 @PROMISES.add("concurrent", "As many jobs are under way at once as `concurrency` says, if there are so many.")
 def _used(subject: _Subject) -> Iterator[Fault]:
-    watch = _Watch()
-    subject.run(watch, lambda job: asyncio.sleep(0.005))
+    watch = subject.run(lambda job: asyncio.sleep(0.005))
     if watch.most < AT_ONCE:
-        yield Fault(
-            f"at most {watch.most} jobs were under way at once, where {AT_ONCE} may be and {JOBS} wait",
-            remedy="do as many at the same time as `concurrency` allows",
-        )
+        problem = f"at most {watch.most} jobs were under way at once, where {AT_ONCE} may be and {JOBS} wait"
+        yield Fault(problem, remedy="do as many at the same time as `concurrency` allows")
 
 
 @PROMISES.add("lazy", "Jobs are taken from the iterator as they begin.")
 def _lazy(subject: _Subject) -> Iterator[Fault]:
-    watch = _Watch()
-    subject.run(watch, lambda job: asyncio.sleep(0.001))
+    watch = subject.run(lambda job: asyncio.sleep(0.001))
     if watch.ahead > AT_ONCE:
-        yield Fault(
-            f"{watch.ahead} jobs were taken from the iterator before they were begun",
-            remedy="take a job only when it can begin: a run of a million jobs must not fill the memory",
-        )
+        problem = f"{watch.ahead} jobs were taken from the iterator before they were begun"
+        remedy = "take a job only when it can begin: a run of a million jobs must not fill the memory"
+        yield Fault(problem, remedy=remedy)
 
 
 @PROMISES.add("slow-jobs", "A slow job holds up no other one.")
@@ -169,12 +158,10 @@ def _slow(subject: _Subject) -> Iterator[Fault]:
             others_done.set()
 
     try:
-        subject.run(watch, during)
+        subject.run(during, watch=watch)
     except StillRunning:
-        yield Fault(
-            f"one job waited for the others, and only {len(watch.ended)} of {JOBS - 1} were done",
-            remedy="a slow job must hold up no other one",
-        )
+        problem = f"one job waited for the others, and only {len(watch.ended)} of {JOBS - 1} were done"
+        yield Fault(problem, remedy="a slow job must hold up no other one")
 
 
 @PROMISES.add("errors", "What a job raises ends the execution, and nothing goes on after it.")
@@ -225,10 +212,8 @@ def _cancelled(subject: _Subject) -> Iterator[Fault]:
     if not task.cancelled():
         yield Fault("it was cancelled, and did not say so", remedy="let CancelledError out", cause=task.exception())
     if running:
-        yield Fault(
-            f"it was cancelled, and {running} jobs continued",
-            remedy="cancel the jobs that are under way, and wait for their ends: they close files and remove folders",
-        )
+        remedy = "cancel the jobs that are under way, and wait for their ends: they close files and remove folders"
+        yield Fault(f"it was cancelled, and {running} jobs continued", remedy=remedy)
 
 
 @PROMISES.add("early-end", "When no more jobs come, those that have begun are done.")
@@ -240,7 +225,7 @@ def _stopped(subject: _Subject) -> Iterator[Fault]:
             watch.jobs = 0  # the run is to end: nothing more is given out
         await asyncio.sleep(0.002)
 
-    subject.run(watch, during)
+    subject.run(during, watch=watch)
     if set(watch.begun) != set(watch.ended):
         yield Fault("when there were no more jobs, it left some undone that it had begun")
 

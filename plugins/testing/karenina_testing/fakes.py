@@ -1,24 +1,38 @@
-"""Stand-ins for models and templates: what they say is written down beforehand."""
+"""Stand-ins for models and templates that say what is written down, and applications made of what a test brings."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import evolve, field, frozen
 from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 
 from karenina_core.errors import FillError, TemplateError
-from karenina_core.plugin.adapters import AdapterSpec
+from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
+from karenina_core.plugin.application import Karenina
+from karenina_core.plugin.discovery import discover, load_all
+from karenina_core.plugin.markers import hookimpl
+from karenina_core.plugin.registry import Registry
 from karenina_core.ports.values import CallContext, Channel, LLMResponse, OutputFormat, PortCapabilities
-from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message, UsageMetadata
 
 SCRIPTED = "scripted"
 """The interface of a `ScriptedLLM`, unless it is given another one."""
+ScriptedReply = str | Mapping[str, Any] | LLMResponse | BaseException
+"""A reply: a text, an object (sent as JSON), a whole response, or an error to raise."""
+Schema = Mapping[str, Any]
+Swap = Callable[[Schema], tuple[Any, ...]]
+"""Given the schema of a value: `(value,)` to put there instead of one that fits, or nothing in a tuple. The schema
+has `nullable` where null fits too."""
+DEEPEST = 8
+"""Below so many steps into a schema the least value is taken: a schema may hold itself."""
+WORDS = "because it says so"
 
 
 @frozen(kw_only=True)
@@ -41,8 +55,6 @@ class ScriptedCall:
         return "\n\n".join(message.text for message in self.messages)
 
 
-ScriptedReply = str | Mapping[str, Any] | LLMResponse | BaseException
-"""A reply: a text, an object (sent as JSON), a whole response, or an error to raise."""
 Script = Callable[[ScriptedCall], ScriptedReply | Awaitable[ScriptedReply]]
 
 
@@ -60,9 +72,7 @@ class ScriptedLLM:
         usage: UsageMetadata | None = None,
         seconds: float = 0.0,
     ) -> None:
-        self._script: Script | None = None
-        if len(replies) == 1 and callable(replies[0]):
-            self._script = replies[0]
+        self._script = replies[0] if len(replies) == 1 and callable(replies[0]) else None
         self._replies = list(replies)
         self._usage = UsageMetadata(10, 5, 15) if usage is None else usage
         self._seconds = seconds
@@ -93,7 +103,9 @@ class ScriptedLLM:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             await asyncio.sleep(self._seconds)
-            reply = self._next(asked)
+            if self._script is None and len(self.calls) > len(self._replies):
+                raise AssertionError(f"the script has {len(self._replies)} replies; this is call {len(self.calls)}")
+            reply: Any = self._script(asked) if self._script else self._replies[len(self.calls) - 1]
             return self._response(await reply if inspect.isawaitable(reply) else reply, asked)
         finally:
             self.in_flight -= 1
@@ -103,21 +115,11 @@ class ScriptedLLM:
 
     def adapter(self, interface: str = SCRIPTED, **facts: Any) -> AdapterSpec:
         """An adapter that serves every model of `interface` with this one; `facts` are fields of `AdapterSpec`."""
-        return AdapterSpec(interface=interface, llm_factory=self._for, **facts)
+        return AdapterSpec(interface=interface, llm_factory=lambda model: self, **facts)
 
     def asked(self, task: str) -> list[ScriptedCall]:
         """The calls for one task."""
         return [call for call in self.calls if call.task == task]
-
-    def _for(self, model: ModelConfig) -> ScriptedLLM:
-        return self
-
-    def _next(self, asked: ScriptedCall) -> Any:
-        if self._script is not None:
-            return self._script(asked)
-        if len(self.calls) > len(self._replies):
-            raise AssertionError(f"the script has {len(self._replies)} replies; this is call {len(self.calls)}")
-        return self._replies[len(self.calls) - 1]
 
     def _response(self, reply: ScriptedReply, call: ScriptedCall) -> LLMResponse:
         if isinstance(reply, BaseException):
@@ -150,12 +152,8 @@ class FakeHandle:
     def schema(self) -> dict[str, Any]:
         words = {str: "string", bool: "boolean", int: "integer", float: "number"}
         properties = {name: {"type": [words[type(value)], "null"]} for name, value in self.expected.items()}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        closed = {"required": list(properties), "additionalProperties": False}
+        return {"type": "object", "properties": properties, **closed}
 
     def fields(self) -> tuple[TemplateField, ...]:
         return tuple(
@@ -242,33 +240,117 @@ class FakeFilled:
             raise TemplateError(self.handle.failure)
 
 
-def example_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:
-    """The plainest JSON value that fits a JSON Schema: what a scripted judge can say where any answer will do.
+def fitting(schema: Schema, *, most: bool = False, swap: Swap | None = None) -> Any:
+    """The least JSON value that fits a schema: false, the first of an enumeration, the minimum, empty lists.
 
-    Knows types, enumerations, unions, references and the lower bounds of numbers and lists; no patterns or formats.
+    With `most` it is the greatest: true, the last, the maximum, one entry per list, every property. Knows types,
+    enumerations, unions, references and bounds; no patterns or formats. `swap` puts other values in some places.
     """
-    root = schema if root is None else root
-    if "$ref" in schema:
-        target: Any = root
-        for step in str(schema["$ref"]).removeprefix("#/").split("/"):
-            target = target[step]
-        return example_of(target, root)
-    if "const" in schema or "enum" in schema:
-        return schema["const"] if "const" in schema else schema["enum"][0]
-    for union in ("anyOf", "oneOf", "allOf"):
-        if union in schema:
-            return example_of(schema[union][0], root)
-    kind = schema.get("type", "object")
-    match kind if isinstance(kind, str) else kind[0]:
-        case "object":
+    return _Fitting(schema, most, swap or (lambda _: ())).value(schema, 0)
+
+
+@frozen
+class _Fitting:
+    root: Schema
+    most: bool
+    swap: Swap
+
+    def value(self, schema: Schema, depth: int) -> Any:
+        if "$ref" in schema:
+            target: Any = self.root
+            for step in str(schema["$ref"]).removeprefix("#/").split("/"):
+                target = target[step]
+            return self.value({**target, "nullable": schema.get("nullable", False)}, depth + 1)
+        for union in ("anyOf", "oneOf", "allOf"):
+            if union in schema:
+                choices = [choice for choice in schema[union] if choice.get("type") != "null"] or schema[union]
+                nullable = len(choices) < len(schema[union]) or schema.get("nullable", False)
+                return self.value({**choices[0], "nullable": nullable}, depth + 1)
+        if swapped := self.swap(schema):
+            return swapped[0]
+        if "const" in schema:
+            return schema["const"]
+        most = self.most and depth < DEEPEST
+        return schema["enum"][-1 if most else 0] if "enum" in schema else self._typed(schema, most, depth)
+
+    def _typed(self, schema: Schema, most: bool, depth: int) -> Any:
+        kinds = [schema.get("type", "object")] if isinstance(schema.get("type", ""), str) else schema["type"]
+        kind = next((kind for kind in kinds if kind != "null"), "null")
+        if kind == "object":
             properties = schema.get("properties", {})
-            return {name: example_of(properties[name], root) for name in schema.get("required", properties)}
-        case "array":
-            return [example_of(schema.get("items", {}), root)] * int(schema.get("minItems", 0))
-        case "integer" | "number":
-            return schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
-        case "boolean":
-            return True
-        case "null":
-            return None
-    return "x" * int(schema.get("minLength", 1))
+            names = properties if most else schema.get("required", properties)
+            return {name: self.value(properties.get(name, {}), depth + 1) for name in names}
+        if kind == "array":
+            length = max(int(schema.get("minItems", 0)), int(most and schema.get("maxItems", 1) > 0))
+            return [self.value(schema.get("items", {"type": "string"}), depth + 1) for _ in range(length)]
+        if kind in ("integer", "number"):
+            low = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
+            high = schema.get("maximum", schema.get("exclusiveMaximum", low + 2) - 1)
+            return max(low, high) if most else low
+        return {"boolean": most, "null": None}.get(kind, WORDS.ljust(int(schema.get("minLength", 0)), "."))
+
+
+def example_of(schema: Schema) -> Any:
+    """A plain JSON value that fits a schema, with yes and an x: what a judge can say where any answer will do."""
+    return fitting(schema, swap=_plain)
+
+
+def _plain(schema: Schema) -> tuple[Any, ...]:
+    kinds = () if "const" in schema or "enum" in schema else schema.get("type", ())
+    if "boolean" in kinds:
+        return (True,)
+    return ("x" * int(schema.get("minLength", 1)),) if "string" in kinds else ()
+
+
+def application(
+    *plugins: Any,
+    installed: bool | Collection[str] = False,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Karenina:
+    """A `Karenina` of the given plugins, and of the installed ones: all of them, or those named by `installed`.
+
+    A plugin is a module or an object with `@hookimpl` functions; a stage class, an `AdapterSpec` and a `ScriptedLLM`
+    are taken as plugins that bring just that; a subclass of `Registry` is a kind of things for the others. Plugins are
+    called like their module, class, stage or interface; a second one of the same name gets `-2` and so on.
+    `KARENINA_DISABLE` and `KARENINA_PLUGINS` are not read. `settings` holds tables by plugin name. Raises ConfigError
+    where they do not fit.
+    """
+    sources = [s for s in discover() if installed is True or s.name in installed] if installed else []
+    found, infos = load_all(sources)
+    kinds = [thing for thing in plugins if isinstance(thing, type) and issubclass(thing, Registry)]
+    for thing in plugins:
+        if thing not in kinds:
+            name, plugin = _as_plugin(thing)
+            names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+            found[next(free for free in names if free not in found.keys() | infos.keys())] = plugin
+    return Karenina(found, infos=infos.values(), settings=settings, kinds=kinds)
+
+
+def _as_plugin(thing: Any) -> tuple[str, Any]:
+    if isinstance(thing, ScriptedLLM):
+        thing = thing.adapter()
+    if isinstance(thing, AdapterSpec):
+        factories = (thing.llm_factory, thing.parser_factory, thing.agent_factory, thing.batch_factory)
+        factory: Any = next(filter(None, factories), thing)
+        while isinstance(factory, partial):
+            factory = factory.func
+        module = factory.partition(":")[0] if isinstance(factory, str) else str(factory.__module__)
+        return thing.interface, _bringing(thing, "karenina_register_adapters", module)
+    if hasattr(thing, "execute") and hasattr(thing, "should_run"):
+        stage = thing if isinstance(thing, type) else type(thing)
+        return str(thing.name), _bringing(thing, "karenina_register_stages", stage.__module__)
+    return name_of(thing), thing
+
+
+def name_of(thing: Any) -> str:
+    """What a plugin is called that comes without a name: like its module or its class."""
+    return str(getattr(thing, "__name__", type(thing).__name__)).rpartition(".")[2]
+
+
+def _bringing(thing: Any, hook: str, module: str) -> Any:
+    """A plugin that brings this thing. Its code is that of `module`: by it a run sees whether it is what it was."""
+
+    def register(self: object, registry: Any) -> None:
+        (registry.register if isinstance(registry, AdapterRegistry) else registry.add)(thing)
+
+    return type("_Brings", (), {"__module__": module, hook: hookimpl(register)})()

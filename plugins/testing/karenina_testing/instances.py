@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import frozen
@@ -17,8 +18,7 @@ from attrs import frozen
 from karenina_core.errors import one_line
 
 from .checks import Fault, Promises, Raised, attempt
-from .watch.audit import HEAVY
-from .watch.imports import construction_events
+from .watch.audit import HEAVY, construction_events
 from .watch.loops import LONGEST_TURN, StillRunning, cancel, in_loop, watched_loop, within
 from .watch.source_lines import file_of, line_of_attribute, line_of_function, line_of_waiting
 
@@ -55,13 +55,10 @@ class Made:
         """What it means that a check of it ended with this."""
         if isinstance(error, StillRunning):
             return Fault(str(error), self.line(), "end in time")
-        known = isinstance(error, self.errors)
-        remedy = "make it work here, or report in problem() why not" if known else f"raise {self.allowed}"
+        remedy = f"raise {' or '.join(allowed.__name__ for allowed in self.errors)}"
+        if isinstance(error, self.errors):
+            remedy = "make it work here, or report in problem() why not"
         return Fault.raised(error, remedy, line=self.line())
-
-    @property
-    def allowed(self) -> str:
-        return " or ".join(error.__name__ for error in self.errors)
 
     def line(self, method: str = "") -> str:
         """Where a method begins: by default the one that does its work."""
@@ -182,4 +179,13 @@ def turns(made: Made, call: Callable[[Any], Awaitable[Any]]) -> Iterator[Fault]:
     _, held = in_loop(within(watched_loop(both()), LONGEST_CALL))
     if held is not None:
         problem = f"nothing else had its turn for {LONGEST_TURN:g} s or longer"
-        yield Fault(problem, held.line or made.line(), "do it in a thread: await asyncio.to_thread(...)")
+        yield Fault(problem, held or made.line(), "do it in a thread: await asyncio.to_thread(...)")
+
+
+def call_promises(call: Callable[[Any], Coroutine[Any, Any, Any]], what: str, works: str) -> Promises[Made]:
+    """What is promised of every call; `what` and `works` are the words for it."""
+    return Promises(
+        loops=("It can be used from one event loop after another.", partial(in_two_loops, call=call)),
+        cancellation=(f"A cancelled {what} ends at once, and the next one works.", partial(cancelled, call=call)),
+        event_loop=(f"Others go on while it {works}.", partial(turns, call=call)),
+    )

@@ -21,17 +21,28 @@ from karenina_core.plugin.registry import Registry
 
 from .adapters.adapters import adapter_checks
 from .checks import Check, Fault, Promises, expecting, promise_checks
-from .embedders import embedder_checks
+from .fakes import name_of
 from .runtimes.runtimes import runtime_checks
-from .search_tools import search_tool_checks
+from .services import embedder_checks, search_tool_checks
 from .sinks import sink_checks
 from .stages.stages import stage_checks
 from .traits.traits import evaluator_checks
-from .watch.imports import heavy_imports
+from .watch.audit import heavy_imports
 from .watch.source_lines import file_of, line_of_function
 
 Options = Mapping[str, Mapping[str, Any]]
 Kind = type[Registry[Any]]
+CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
+    StageRegistry: stage_checks,
+    AdapterRegistry: adapter_checks,
+    SinkRegistry: sink_checks,
+    TemplateRuntimeRegistry: runtime_checks,
+    EmbedderRegistry: embedder_checks,
+    SearchToolRegistry: search_tool_checks,
+    TraitRegistry: evaluator_checks,
+}
+MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
+"""Kinds of classes that the checks themselves make, with the plugin's settings."""
 
 
 def plugin_checks(
@@ -80,11 +91,7 @@ class _Plugin:
 
     @property
     def name(self) -> str:
-        if self.entry_point is not None:
-            return self.entry_point
-        if isinstance(self._object, ModuleType):
-            return self._object.__name__.rpartition(".")[2]
-        return str(getattr(self._object, "__name__", type(self._object).__name__))
+        return self.entry_point or name_of(self._object)
 
     @property
     def sources(self) -> list[Source]:
@@ -222,16 +229,3 @@ def _first_line(plugin: _Plugin) -> str:
     functions = [inspect.unwrap(hook) for hook in hooks if callable(hook) and hasattr(hook, "karenina_impl")]
     functions.sort(key=lambda function: function.__code__.co_firstlineno)
     return line_of_function(functions[0]) if functions else ""
-
-
-CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
-    StageRegistry: stage_checks,
-    AdapterRegistry: adapter_checks,
-    SinkRegistry: sink_checks,
-    TemplateRuntimeRegistry: runtime_checks,
-    EmbedderRegistry: embedder_checks,
-    SearchToolRegistry: search_tool_checks,
-    TraitRegistry: evaluator_checks,
-}
-MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
-"""Kinds of classes that the checks themselves make, with the plugin's settings."""

@@ -20,8 +20,7 @@ from karenina_core.errors import one_line
 from karenina_core.values.convert import unstructure
 from karenina_core.values.result import VerificationResult
 
-from .checks import Check, Fault, Promises, Raised, attempt, expecting, promise_checks
-from .compare import difference
+from .checks import Check, Fault, Promises, Raised, attempt, difference, expecting, promise_checks
 from .examples import every
 from .strategies import results
 from .watch.loops import in_loop
@@ -30,6 +29,15 @@ from .watch.source_lines import line_of_attribute
 Factory = Callable[[str], Any]
 ReadBack = Callable[[str], Iterable[VerificationResult | str]]
 MANY = 12
+SECRETS = ("karenina-canary-secret-0123456789", 'quoted "canary" \\ caf\u00e9 0123456789')
+WHOLE = "write a record in one piece, or take an asyncio.Lock"
+FLUSH = "write it to disk in `write`, or at the latest in `close`"
+REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
+REPLACE = "where run.resumed is set, let another result of the same metadata.result_id take the place of the first"
+MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
+REDACT = (
+    "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_calls.secrets.redaction"
+)
 
 
 @cache
@@ -45,14 +53,25 @@ def replied(result: VerificationResult, reply: str) -> VerificationResult:
 
 
 @frozen
-class Target:
-    """One place to write to."""
+class SinkSubject:
+    """A sink, and a place to write to."""
 
     factory: Factory
     reader: ReadBack | None
-    path: Path
+    path: Path = Path()
     secrets: frozenset[str] = frozenset()
     resumed: bool = False
+
+    @contextmanager
+    def target(self, *secrets: str) -> Iterator[SinkSubject]:
+        """The same with a place of its own, which is removed afterwards."""
+        with tempfile.TemporaryDirectory(prefix="karenina-sink-") as folder:
+            yield evolve(self, path=Path(folder) / "results", secrets=frozenset(secrets))
+
+    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
+        """A fault of a method of the sink."""
+        with self.target() as target:
+            return Fault(problem, line_of_attribute(type(target.sink()), method), remedy)
 
     def sink(self) -> Any:
         return self.factory(str(self.path))
@@ -67,15 +86,21 @@ class Target:
             resumed=self.resumed,
         )
 
-    def write(self, written: Sequence[VerificationResult], sink: Any = None) -> None:
-        """Open a sink, write the results one after the other, close it."""
+    def write(
+        self, written: Sequence[VerificationResult], sink: Any = None, *, at_once: bool = False, closed: bool = True
+    ) -> None:
+        """Open a sink, write the results one after the other or at the same time, close it."""
 
         async def run() -> None:
             used = sink or self.sink()
             await used.open(self.info())
-            for result in written:
-                await used.write(result)
-            await used.close({"outcomes": {"passed": len(written)}})
+            if at_once:
+                await asyncio.gather(*(used.write(result) for result in written))
+            else:
+                for result in written:
+                    await used.write(result)
+            if closed:
+                await used.close({"outcomes": {"passed": len(written)}})
 
         in_loop(run())
 
@@ -96,26 +121,6 @@ class Target:
 
 def id_of(record: VerificationResult | str) -> str:
     return record if isinstance(record, str) else record.metadata.result_id
-
-
-@frozen
-class SinkSubject:
-    factory: Factory
-    reader: ReadBack | None
-
-    @contextmanager
-    def target(self, *secrets: str) -> Iterator[Target]:
-        with tempfile.TemporaryDirectory(prefix="karenina-sink-") as folder:
-            yield Target(self.factory, self.reader, Path(folder) / "results", frozenset(secrets))
-
-    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
-        """A fault of a method of the sink."""
-        with self.target() as target:
-            return Fault(problem, line_of_attribute(type(target.sink()), method), remedy)
-
-
-SUMMARY: Mapping[str, Any] = {"outcomes": {"passed": MANY}}
-SECRETS = ("karenina-canary-secret-0123456789", 'quoted "canary" \\ caf\u00e9 0123456789')
 
 
 def sink_checks(
@@ -213,15 +218,11 @@ def _odd_text(subject: SinkSubject) -> Iterator[Fault]:
 
 @PROMISES.add("closes_twice", "Closing it twice is harmless.")
 def _closes_twice(subject: SinkSubject) -> Iterator[Fault]:
-    async def run(sink: Any, info: RunInfo) -> None:
-        await sink.open(info)
-        await sink.write(examples()[0])
-        await sink.close(SUMMARY)
-        await sink.close({})
-
     with subject.target() as once, subject.target() as twice:
         once.write(examples()[:1])
-        in_loop(run(twice.sink(), twice.info()))
+        sink = twice.sink()
+        twice.write(examples()[:1], sink)
+        in_loop(sink.close({}))
         if twice.count(examples()[0]) != once.count(examples()[0]):
             yield subject.fault("closing it twice changed what is stored", "close", "do nothing the second time")
 
@@ -243,36 +244,18 @@ def _secrets(subject: SinkSubject) -> Iterator[Fault]:
     )
     with subject.target(*SECRETS) as target:
         target.write(leaking)
-        content = target.everything()
-        texts = [text for record in target.stored() for text in _texts(unstructure(record))]
+        content = target.everything() + json.dumps([unstructure(record) for record in target.stored()]).encode()
     for secret in SECRETS:
         written = (secret, *(json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)))
-        if any(form.encode() in content for form in written) or any(secret in text for text in texts):
+        if any(form.encode() in content for form in written):
             yield subject.fault(f"the secret {secret!r} was written", "write", REDACT)
-
-
-def _texts(data: Any) -> Iterator[str]:
-    if isinstance(data, str):
-        yield data
-    elif isinstance(data, Mapping):
-        for key, value in data.items():
-            yield str(key)
-            yield from _texts(value)
-    elif isinstance(data, list | tuple):
-        for value in data:
-            yield from _texts(value)
 
 
 @PROMISES.add("concurrent", "Results written at the same time stay whole.")
 def _concurrent(subject: SinkSubject) -> Iterator[Fault]:
-    async def run(sink: Any, info: RunInfo) -> None:
-        await sink.open(info)
-        await asyncio.gather(*(sink.write(result) for result in examples()))
-        await sink.close(SUMMARY)
-
     with subject.target() as alone, subject.target() as together:
         alone.write(examples())
-        in_loop(run(together.sink(), together.info()))
+        together.write(examples(), at_once=True)
         stored = attempt(together.stored)
         if isinstance(stored, Raised):  # a torn record is unreadable in any way
             problem = f"results written at the same time cannot be read back: {one_line(stored.error)}"
@@ -291,18 +274,13 @@ def _crash(subject: SinkSubject) -> Iterator[Fault]:
     """What lies in the folder before `close` is what a crash leaves; the same target is then used again."""
     first, others = examples()[: MANY // 2], examples()[MANY // 2 :]
 
-    async def begin(sink: Any, info: RunInfo) -> None:
-        await sink.open(info)
-        for result in first:
-            await sink.write(result)
-
     def again() -> list[VerificationResult]:
         after.write([*first, *others])
         return [result for result in examples() if not after.count(result)]
 
     with subject.target() as crashed, subject.target() as after:
         sink = crashed.sink()
-        in_loop(begin(sink, crashed.info()))
+        crashed.write(first, sink, closed=False)
         shutil.copytree(crashed.path.parent, after.path.parent, dirs_exist_ok=True)
         in_loop(sink.close({}))
         lost = attempt(again)
@@ -334,13 +312,3 @@ def _beside_another(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault(f"another sink failed, and so did this one: {sinks.failures['subject']}", "write")
         if lost := [result for result in examples() if not target.count(result)]:
             yield subject.fault(f"another sink failed, and {lost[0].metadata.result_id} is missing", "write")
-
-
-WHOLE = "write a record in one piece, or take an asyncio.Lock"
-FLUSH = "write it to disk in `write`, or at the latest in `close`"
-REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
-REPLACE = "where run.resumed is set, let another result of the same metadata.result_id take the place of the first"
-MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
-REDACT = (
-    "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_calls.secrets.redaction"
-)

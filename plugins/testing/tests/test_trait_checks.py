@@ -19,10 +19,10 @@ from karenina_judging.asking import ask_judge, check_reply, closed_object, prese
 from karenina_judging.scoring import read_score, score_schema
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_testing.checks import BrokenPromise
+from karenina_testing.fakes import fitting
 from karenina_testing.strategies import llm_traits
 from karenina_testing.traits import cases as trials
-from karenina_testing.traits.asking import unmarked
-from karenina_testing.traits.judges import fitting
+from karenina_testing.traits.traits import unmarked
 from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
 from karenina_vocabulary.traits import LLMRubricTrait, ScoredTrait
 

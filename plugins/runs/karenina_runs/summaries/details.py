@@ -10,6 +10,8 @@ from karenina_vocabulary.evaluation_parts import DeepJudgmentPart, TemplatePart
 from karenina_core.errors import plural
 from karenina_core.values.result import VerificationResult
 
+from .item_rows import as_json
+
 ORIGIN = {"run": "run_name", "model": "answering_model", "replicate": "replicate"}
 """Of an answer that was replayed: what is shown, by key of `replayed_from`."""
 

@@ -16,16 +16,19 @@ from karenina_core.ports.values import Channel, PortCapabilities
 from karenina_core.values.config import ModelConfig
 
 from ..checks import Check, Fault, Promise, Promises, Raised, attempt, expecting, promise_checks, run_checks
-from ..watch.audit import HEAVY
-from ..watch.imports import construction_events, heavy_imports
+from ..watch.audit import HEAVY, construction_events, heavy_imports
 from ..watch.source_lines import file_of, line_of_attribute, line_of_function
-from .behaviour import BEHAVIOUR
-from .calls import FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
+from .calls import BEHAVIOUR, FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
 from .ports import PROTOCOLS, Ports, Server
 
 ALWAYS: Promises[Ports] = Promises()
 DIRECT: Promises[Ports] = Promises()
 """Of adapters that make ports themselves."""
+METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "llm": ("ainvoke", {"output": None, "temperature": None, "call": None}),
+    "parser": ("aparse", {"schema": {}, "call": None}),
+    "agent": ("arun", {"tools": (), "mcp_servers": None, "config": None, "call": None}),
+}
 
 
 def adapter_checks(
@@ -90,12 +93,8 @@ def _spec_problems(ports: Ports) -> Iterator[tuple[str, str]]:
                 import_string(factory)
             except PluginError as error:
                 yield str(error), f"correct {kind}_factory: 'module:Name'"
-    if spec.routes_to is None:
-        yield from _checker_problems(ports)
-
-
-def _checker_problems(ports: Ports) -> Iterator[tuple[str, str]]:
-    spec = ports.spec
+    if spec.routes_to is not None:
+        return
     reason: object = spec.availability_checker() if spec.availability_checker else None
     if not isinstance(reason, str | None):
         yield f"availability_checker returned {reason!r}", "return None, or why the interface cannot be used"
@@ -148,13 +147,6 @@ def _port_fault(ports: Ports) -> Iterator[Fault]:
             yield Fault(f"its {kind} port cannot be made: {error}", line_of_attribute(type(ports.spec), "interface"))
         for problem, remedy in _protocol_problems(kind, port):
             yield Fault(problem, line_of_attribute(type(port), "__init__"), remedy)
-
-
-METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "llm": ("ainvoke", {"output": None, "temperature": None, "call": None}),
-    "parser": ("aparse", {"schema": {}, "call": None}),
-    "agent": ("arun", {"tools": (), "mcp_servers": None, "config": None, "call": None}),
-}
 
 
 def _protocol_problems(kind: str, port: Any) -> Iterator[tuple[str, str]]:

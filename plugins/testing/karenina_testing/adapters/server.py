@@ -14,7 +14,6 @@ import inspect
 import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from attrs import evolve
@@ -81,14 +80,12 @@ class ScriptedServer:
     @property
     def in_flight(self) -> int:
         """Requests that have arrived and are not answered yet; one counts until just after its last byte has left."""
-        with self._arrival:
-            return self._in_flight
+        return self._in_flight
 
     @property
     def peak(self) -> int:
         """The highest number of requests that were in flight at the same time."""
-        with self._arrival:
-            return self._peak
+        return self._peak
 
     @property
     def connections(self) -> int:
@@ -114,9 +111,7 @@ class ScriptedServer:
             raise self._failures[0] if self._failures else TimeoutError("the scripted server did not start")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         assert self._thread is not None
         if self._loop is not None and self._stop is not None:
             with contextlib.suppress(RuntimeError):  # the loop may have ended by itself

@@ -1,27 +1,37 @@
-"""Running one stage on one item, alone: twice, cancelled, and after an error."""
+"""Looking at one stage: at its declaration, and at its runs on one item, alone: twice, cancelled, after an error."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
-from attrs import field, frozen
+from attrs import define, evolve, field, frozen
+from hypothesis.strategies import SearchStrategy
 
+from karenina_core.errors import Problem, did_you_mean
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.pipeline.stage import Stage
+from karenina_core.pipeline.declaration import Category, result_fields
+from karenina_core.pipeline.keys import VERDICT_VIEWS, Key
+from karenina_core.pipeline.stage import LISTS, PlanRequest, Stage
+from karenina_core.values.config import VerificationConfig
 
-from ..checks import Fault, Raised, attempt, attempt_async
-from ..compare import difference, snapshot
+from ..checks import Fault, Promises, Raised, attempt, attempt_async, difference, snapshot
+from ..examples import every
+from ..fakes import application
+from ..strategies.models import plan_requests, verification_configs
 from ..watch.loops import cancel, in_loop
-from ..watch.source_lines import executing, line_of_attribute, line_of_waiting
+from ..watch.source_lines import executing, file_of, line_of_attribute, line_of_waiting
+from .examples import KNOWN_KEYS, corners
 from .inputs import StageInput, WatchedContext
 
 MakeContext = Callable[[StageInput], VerificationContext]
 LONGEST_RUN = 5.0
 MOST_STEPS = 8
+MOST_CONFIGS = 20
+"""Configurations that a stage is asked about: each is copied and compared, which takes longer than to ask."""
 
 
 @frozen(eq=False)
@@ -50,16 +60,6 @@ class Run:
         return {**state(self.context), "raised": raised, "ran": bool(self.answer)}
 
 
-@frozen
-class Cancelled:
-    """What became of a run that was cancelled."""
-
-    how: str
-    """Empty where the cancellation went through."""
-    line: str
-    """Where the stage was waiting."""
-
-
 def state(context: VerificationContext) -> dict[str, Any]:
     """Everything that a stage can change in a context."""
     return {
@@ -71,14 +71,14 @@ def state(context: VerificationContext) -> dict[str, Any]:
     }
 
 
+@define(eq=False, slots=False)
 class Trial:
     """One stage and one item. Every run has a copy of the item; they share the stage, as the items of a run do."""
 
-    def __init__(self, stage: Stage, given: StageInput, make_context: MakeContext, file: str | None) -> None:
-        self.stage = stage
-        self.given = given
-        self._make_context = make_context
-        self._file = file
+    stage: Stage
+    given: StageInput
+    make_context: MakeContext
+    file: str | None
 
     @cached_property
     def first(self) -> Run:
@@ -103,7 +103,7 @@ class Trial:
             if not found and difference(self.given, given) is not None:
                 found.append(line)
 
-        with executing(self._file, executed):
+        with executing(self.file, executed):
             in_loop(self._run(given))
         return found[0] if found else ""
 
@@ -111,7 +111,7 @@ class Trial:
     def last_line(self) -> str:
         """The line with which execute ended."""
         lines: list[str] = []
-        with executing(self._file, lambda name, line: lines.append(line) if name == "execute" else None):
+        with executing(self.file, lambda name, line: lines.append(line) if name == "execute" else None):
             in_loop(self._run())
         return lines[-1] if lines else ""
 
@@ -123,12 +123,12 @@ class Trial:
             answer = self.stage.should_run(context)
             again = self.stage.should_run(context)
         if bool(answer) != bool(again):
-            return answer, f"asked twice, it answered {answer!r} and then {again!r}", context
+            return (answer, f"asked twice, it answered {answer!r} and then {again!r}", context)
         return answer, difference(before, state(context)), context
 
-    def fault(self, problem: str, method: str, remedy: str = "") -> Fault:
-        """A fault of a method of the stage."""
-        return Fault(problem, line_of_attribute(type(self.stage), method), remedy)
+    def fault(self, problem: str, remedy: str = "", *, method: str = "execute", line: str = "") -> Fault:
+        """A fault of a method of the stage: at a line, or where the method begins."""
+        return Fault(problem, line or line_of_attribute(type(self.stage), method), remedy)
 
     @cached_property
     def rerun(self) -> Run:
@@ -136,7 +136,7 @@ class Trial:
         return in_loop(self._run())
 
     def _context(self, given: StageInput) -> WatchedContext:
-        context = self._make_context(given)
+        context = self.make_context(given)
         if not isinstance(context, WatchedContext):
             raise TypeError("make_context must return given.context(...), perhaps with other arguments")
         return context
@@ -170,8 +170,10 @@ class Trial:
         if inspect.isawaitable(work):
             await work
 
-    async def cancelled(self, steps: int) -> Cancelled | None:
-        """Cancel a run after that many turns of the event loop; None where it had ended by then."""
+    async def cancelled(self, steps: int) -> tuple[str, str] | None:
+        """Cancel a run after that many turns of the event loop; None where it had ended by then.
+
+        How it ended where the cancellation did not go through, and the line where the stage was waiting."""
         context = self._context(snapshot(self.given))
         with context.acting(self.stage):
             if not self.stage.should_run(context):
@@ -182,6 +184,125 @@ class Trial:
                 await asyncio.sleep(0)
             if task.done():
                 return None
-            line = line_of_waiting(work, self._file)
-            how = await cancel(task)
-        return Cancelled(how, line)
+            line = line_of_waiting(work, self.file)
+            return await cancel(task), line
+
+
+@define(eq=False, slots=False)
+class Survey:
+    """Random items are tried once, for all checks together; only a failure is looked for again, to make it small."""
+
+    stage: Stage
+    inputs: SearchStrategy[StageInput]
+    make_context: MakeContext
+    max_examples: int
+    described: frozenset[str]
+    """Keys whose values the author describes."""
+    config: VerificationConfig | None
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        drawn = every(self.inputs, self.max_examples)
+        return [self.trial(given) for given in (*drawn, *corners(drawn, self.described))]
+
+    def trial(self, given: StageInput) -> Trial:
+        return Trial(self.stage, given, self.make_context, file_of(type(self.stage)))
+
+
+DECLARED: Promises[Survey] = Promises()
+
+
+@DECLARED.add("declaration", "Its declaration is complete: a name, typed keys, known result fields.")
+def _declaration(survey: Survey) -> Iterator[Fault]:
+    for attribute, problem, remedy in _problems(survey.stage):
+        yield Fault(problem, line_of_attribute(type(survey.stage), attribute), remedy)
+
+
+def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
+    """`(attribute, what is wrong, what to change)`."""
+    name: Any = stage.name
+    category: Any = stage.category
+    if not isinstance(name, str) or not name.strip():
+        yield ("name", f"its name is {name!r}", "give it a name that plans and trails can show")
+    if not isinstance(category, Category):
+        yield ("category", f"its category is {category!r}", "use a member of karenina_core.Category")
+    for attribute in LISTS:
+        # an instance may keep the settings of its plugin under the name of the declaration
+        listed: Any = getattr(type(stage) if attribute == "settings" else stage, attribute)
+        if isinstance(listed, str) or not all(isinstance(name, str) for name in listed):
+            yield (attribute, f"{attribute} is {listed!r}", "write a tuple of names or keys")
+        elif len(set(listed)) < len(listed):
+            yield (attribute, f"{attribute} names something twice: {list(map(str, listed))}", "remove the second one")
+    for attribute in ("requires", "reads", "produces"):
+        for key in getattr(stage, attribute):
+            yield from _key_problems(attribute, key)
+    if both := set(stage.requires) & set(stage.reads):
+        yield ("reads", f"{', '.join(map(str, sorted(both)))} is required and read", "requires is enough; remove it")
+    for attribute in ("result_fields", "revises", "extends"):
+        for name in getattr(stage, attribute):
+            if "." not in name and name not in result_fields():
+                yield (attribute, f"results have no field {str(name)!r}", f"call it 'yourplugin.{name}'")
+            if name in VERDICT_VIEWS:
+                yield (attribute, f"{str(name)!r} is a view of the ledger", "call context.record(...) instead")
+    for name in (*stage.after, *stage.before):
+        if name == stage.name:
+            yield ("after", "it waits for itself", "remove its own name from after and before")
+
+
+def _key_problems(attribute: str, key: str) -> Iterator[tuple[str, str, str]]:
+    name, known = str(key), KNOWN_KEYS.get(str(key))
+    if known is not None:
+        member = f"use ArtifactKeys.{known.upper()}"
+        if attribute == "produces" and not isinstance(key, Key):
+            yield (attribute, f"{name!r} has no type, so nothing checks what is written", member)
+        elif isinstance(key, Key) and key.type != known.type:
+            yield (attribute, f"{name!r} is declared with the type {key.type!r}, not {known.type!r}", member)
+        return
+    plugin, dot, rest = name.partition(".")
+    if not (plugin and dot and rest):
+        hint = did_you_mean(name, KNOWN_KEYS)
+        yield (attribute, f"karenina has no artifact {name!r}{hint}", f"call one of your own 'yourplugin.{name}'")
+    elif attribute == "produces" and not isinstance(key, Key):
+        yield (attribute, f"{name!r} has no type, so nothing checks what is written", f"write Key({name!r}, type)")
+
+
+@DECLARED.add("included_when", "included_when is a pure function of the plan request.")
+def _included_when(survey: Survey) -> Iterator[Fault]:
+    stage = survey.stage
+    line = line_of_attribute(type(stage), "included_when")
+    for request in (PlanRequest(), *every(plan_requests(stage.features), survey.max_examples)):
+        before = snapshot(request)
+        answers = attempt(lambda request: [stage.included_when(request) for _ in range(2)], request)
+        if isinstance(answers, Raised):
+            by, file = "included_when", file_of(type(stage))
+            fault = Fault.raised(answers.error, "let it answer for every request", by=by, line=line, file=file)
+            yield evolve(fault, problem=f"{fault.problem} for {request}")
+            return
+        first, second = answers
+        if first not in (True, False):
+            yield Fault(f"included_when answered {first!r}", line, "return True or False")
+        if first is not second:
+            problem = f"asked twice about {request}, included_when returned {first} and then {second}"
+            yield Fault(problem, line, "let it depend on the mode, the features and the rubric of the request alone")
+        if changed := difference(before, request):
+            yield Fault(f"included_when changed the request: {changed}", line, "let it only read")
+
+
+@DECLARED.add("check_config", "check_config reports problems, and nothing else.")
+def _check_config(survey: Survey) -> Iterator[Fault]:
+    stage, app = survey.stage, application(installed=True)
+    line = line_of_attribute(type(stage), "check_config")
+    some = verification_configs(with_models=False)
+    for config in [survey.config] if survey.config else every(some, min(survey.max_examples, MOST_CONFIGS)):
+        before = snapshot(config)
+        answers = attempt(lambda config: [list(stage.check_config(config, app)) for _ in range(2)], config)
+        if isinstance(answers, Raised):
+            by, file = "check_config", file_of(type(stage))
+            yield Fault.raised(answers.error, "report what is wrong as a Problem", by=by, line=line, file=file)
+            return
+        if odd := [problem for problem in answers[0] if not isinstance(problem, Problem)]:
+            yield Fault(f"check_config reported {odd[0]!r}", line, "report Problem('name of a setting', 'what to do')")
+        if answers[0] != answers[1]:
+            yield Fault("asked twice, check_config gave two answers", line, "let it depend on its arguments alone")
+        if changed := difference(before, config):
+            yield Fault(f"check_config changed the configuration: {changed}", line, "let it only read")

@@ -5,29 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
-from attrs import evolve, fields, frozen
+from attrs import evolve, fields
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from karenina_vocabulary.artifact_keys import ArtifactKeys
-from karenina_vocabulary.traits import (
-    AgenticRubricTrait,
-    CallableRubricTrait,
-    LLMRubricTrait,
-    MetricRubricTrait,
-    RegexRubricTrait,
-)
 
 from karenina_core.errors import did_you_mean
 from karenina_core.pipeline.declaration import check_result_field, field_types, result_fields
-from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.keys import VERDICT_VIEWS, Key
 from karenina_core.pipeline.stage import PlanRequest, Stage
 from karenina_core.values.config import EvaluationMode, VerificationConfig
 from karenina_core.values.outcome import Effect
-from karenina_core.values.question import Question
-from karenina_core.values.result import VerificationResult, all_parts
+from karenina_core.values.result import all_parts
 from karenina_core.values.rubric import Rubric
 
 from .. import strategies as values
@@ -37,7 +28,6 @@ from ..fakes import FakeHandle
 from ..strategies.values import ODD_TEXTS
 from .inputs import Behaviour, StageInput
 
-T = TypeVar("T")
 Strategies = Mapping[str, SearchStrategy[Any]]
 Request = tuple[EvaluationMode, frozenset[str], str | None]
 """A mode, features, and the kind of the rubric's traits."""
@@ -55,19 +45,12 @@ RUBRICS: Mapping[str, SearchStrategy[Rubric]] = {
     kind: st.lists(traits, min_size=1, max_size=2, unique_by=lambda trait: str(trait.name)).map(Rubric.from_traits)
     for kind, traits in TRAITS.items()
 }
-EXAMPLES: Mapping[str, Rubric] = {
-    "llm": Rubric(llm_traits=[LLMRubricTrait(name="clear", kind="boolean")]),
-    "regex": Rubric(regex_traits=[RegexRubricTrait(name="cited", pattern="doi")]),
-    "callable": Rubric(callable_traits=[CallableRubricTrait(name="short", kind="boolean", callable_code=b"code")]),
-    "metric": Rubric(metric_traits=[MetricRubricTrait(name="named", metrics=["f1"], tp_instructions=["aspirin"])]),
-    "agentic": Rubric(agentic_traits=[AgenticRubricTrait(name="runs", kind="boolean", description="the code runs")]),
-}
-"""One rubric for each kind of trait."""
 SOME_KEYS = st.sets(st.sampled_from(sorted(KNOWN_KEYS)), max_size=4)
 GOOD: Behaviour = "good"
 BEHAVIOUR: SearchStrategy[Behaviour] = st.sampled_from([GOOD, GOOD, GOOD, "odd", "empty", "failing"])
 ERROR = st.none() | values.texts()
 POOL = 30
+"""Values of each kind that items are made from."""
 
 
 def stage_inputs(
@@ -121,60 +104,40 @@ def corners(drawn: Sequence[StageInput], described: Collection[str]) -> list[Sta
     ]
 
 
-@frozen
-class _Pools:
-    """What belongs to every item, made once: to draw it again for every example would take most of the time."""
-
-    questions: SearchStrategy[Question]
-    configs: SearchStrategy[VerificationConfig]
-    handles: SearchStrategy[FakeHandle]
-    traces: SearchStrategy[list[dict[str, Any]]]
-    cached: SearchStrategy[CachedAnswer | None]
-    effects: SearchStrategy[list[Effect]]
-    results: SearchStrategy[VerificationResult]
-
-
 @cache
-def _pools() -> _Pools:
-    return _Pools(
-        _pool(values.questions()),
-        _pool(values.verification_configs(with_models=False)),
-        _pool(values.template_handles()),
-        _pool(values.traces()),
-        _pool(st.none() | values.cached_answers()),
-        _pool(st.lists(values.effects(), max_size=2)),
-        _pool(values.results()),
-    )
-
-
-def _pool(strategy: SearchStrategy[T]) -> SearchStrategy[T]:
-    """Some of the values, the shortest first."""
-    found = sorted(every(strategy, POOL), key=lambda value: len(repr(value)))
-    return st.sampled_from(range(len(found))).map(found.__getitem__)
+def _pools() -> Strategies:
+    """What belongs to every item, the shortest values first. Made once: to draw it for every example takes long."""
+    made: Strategies = {
+        "questions": values.questions(),
+        "configs": values.verification_configs(with_models=False),
+        "handles": values.template_handles(),
+        "traces": values.traces(),
+        "cached": st.none() | values.cached_answers(),
+        "effects": st.lists(values.effects(), max_size=2),
+        "results": values.results(),
+    }
+    found = {name: sorted(every(made[name], POOL), key=lambda value: len(repr(value))) for name in made}
+    return {name: st.sampled_from(range(len(some))).map(some.__getitem__) for name, some in found.items()}
 
 
 @st.composite
 def _inputs(
-    draw: DrawFn,
-    stage: Stage,
-    strategies: Strategies,
-    config: VerificationConfig | None,
-    requests: tuple[Request, ...],
+    draw: DrawFn, stage: Stage, strategies: Strategies, config: VerificationConfig | None, requests: tuple[Request, ...]
 ) -> StageInput:
     mode, features, kind = draw(st.sampled_from(requests))
     pools = _pools()
-    base = config or draw(pools.configs)
-    handle = draw(pools.handles)
+    base = config or draw(pools["configs"])
+    handle = draw(pools["handles"])
     artifacts = draw(_artifacts(stage, strategies, handle))
     return StageInput(
-        question=draw(pools.questions),
+        question=draw(pools["questions"]),
         config=evolve(base, features=features, evaluation_mode=mode),
         mode=mode,
         rubric=draw(RUBRICS[kind]) if kind else None,
         artifacts=artifacts,
         result_fields=draw(_result_fields(stage, strategies, artifacts)),
         effects=tuple(draw(_effects(stage))),
-        cached_answer_data=draw(pools.cached),
+        cached_answer_data=draw(pools["cached"]),
         handle=draw(st.sampled_from([handle, handle, handle, None])),
         answering=draw(BEHAVIOUR),
         parsing=draw(BEHAVIOUR),
@@ -186,9 +149,15 @@ def _included(stage: Stage, request: Request) -> bool:
     mode, features, kind = request
     if kind is not None and mode == "template_only":
         return False
-    plan_request = PlanRequest(mode=mode, features=features, rubric=EXAMPLES[kind] if kind else None)
+    plan_request = PlanRequest(mode=mode, features=features, rubric=_simplest(kind) if kind else None)
     included = attempt(stage.included_when, plan_request)  # what it raises is reported by the check of included_when
     return not isinstance(included, Raised) and bool(included)
+
+
+@cache
+def _simplest(kind: str) -> Rubric:
+    """A rubric with one trait of a kind."""
+    return every(RUBRICS[kind], 1)[0]
 
 
 @st.composite
@@ -211,7 +180,7 @@ def _of_key(key: str, handle: FakeHandle) -> SearchStrategy[Any]:
     if key == ArtifactKeys.PARSED_ANSWER:
         return values.fillings_of(handle)
     if key == ArtifactKeys.FINAL_RESULT:
-        return _pools().results
+        return _pools()["results"]
     if key == ArtifactKeys.REGEX_VERIFICATION_RESULTS:
         return st.fixed_dictionaries(
             {"success": st.booleans(), "results": st.dictionaries(values.names(), st.booleans(), max_size=2)}
@@ -222,7 +191,7 @@ def _of_key(key: str, handle: FakeHandle) -> SearchStrategy[Any]:
 
 def _effects(stage: Stage) -> SearchStrategy[list[Effect]]:
     """What earlier stages recorded; where the stage requires a verdict, there is one."""
-    earlier = _pools().effects
+    earlier = _pools()["effects"]
     needed = {
         name: st.booleans()
         for name, key in (("field", ArtifactKeys.FIELD_VERIFICATION_RESULT), ("verdict", ArtifactKeys.VERIFY_RESULT))
@@ -240,12 +209,12 @@ def _result_fields(draw: DrawFn, stage: Stage, strategies: Strategies, artifacts
     `strategies` gives."""
     found = {name: value for name, value in artifacts.items() if result_fields().get(name) in all_parts()}
     if stage.final:
-        result = draw(_pools().results)
+        result = draw(_pools()["results"])
         parts = (part for part in map(partial(getattr, result), all_parts()) if part is not None)
         names = ((part, attribute.name) for part in parts for attribute in fields(type(part)))
         found |= {name: getattr(part, name) for part, name in names if name in result_fields()}
     elif draw(st.booleans()):
-        found["trace_messages"] = draw(_pools().traces)
+        found["trace_messages"] = draw(_pools()["traces"])
     given = {name: drawn for name, drawn in strategies.items() if name in result_fields() and name not in artifacts}
     found |= {str(name): draw(drawn) for name, drawn in given.items()}
     own = {*stage.result_fields, *VERDICT_VIEWS}

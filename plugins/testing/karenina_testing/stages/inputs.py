@@ -26,8 +26,7 @@ from karenina_core.values.outcome import Effect
 from karenina_core.values.question import Question, TemplateSource
 from karenina_core.values.rubric import Rubric
 
-from ..apps import application
-from ..fakes import FakeHandle, ScriptedCall, ScriptedLLM, ScriptedReply, example_of
+from ..fakes import FakeHandle, ScriptedCall, ScriptedLLM, ScriptedReply, application, example_of
 from ..watch.source_lines import line_of_caller
 
 Behaviour = Literal["good", "odd", "empty", "failing"]
@@ -72,14 +71,10 @@ class WatchedContext(VerificationContext):
         self._watched(breach, super().set_result_field, name, value)
 
     def revise_result_field(self, name: str, value: Any) -> None:
-        undeclared = self._stage is not None and name not in getattr(self._stage, "revises", ())
-        breach = "declared_writes" if undeclared else "typed_output"
-        self._watched(breach, super().revise_result_field, name, value)
+        self._watched(self._breach_of_write("revises", name, {}), super().revise_result_field, name, value)
 
     def extend_result_field(self, name: str, entries: Any) -> None:
-        undeclared = self._stage is not None and name not in getattr(self._stage, "extends", ())
-        breach = "declared_writes" if undeclared else "typed_output"
-        self._watched(breach, super().extend_result_field, name, entries)
+        self._watched(self._breach_of_write("extends", name, {}), super().extend_result_field, name, entries)
 
     def record(self, **effect: Any) -> None:
         self._watched("typed_output", partial(super().record, **effect))
@@ -177,7 +172,7 @@ class StageInput:
 
 
 def scripted(behaviour: Behaviour, role: str) -> Model:
-    """A model that answers in one way. Nothing is tried again, so that failures take no time."""
+    """A model that answers in one way."""
 
     def answer(call: ScriptedCall) -> ScriptedReply:
         if behaviour == "failing":
@@ -189,11 +184,10 @@ def scripted(behaviour: Behaviour, role: str) -> Model:
         example: Mapping[str, Any] = example_of(call.output.schema)
         return {"something_else": example} if behaviour == "odd" else example
 
-    return Model(
-        config=ModelConfig(
-            model_name=f"{role}-model",
-            interface="scripted",
-            retry_policy=RetryPolicy(rate_limited=ONCE, timeout=ONCE, connection=ONCE, server=ONCE),
-        ),
-        llm=ScriptedLLM(answer, channels=("json_schema", "text")),
-    )
+    return asked_once(f"{role}-model", ScriptedLLM(answer, channels=("json_schema", "text")))
+
+
+def asked_once(name: str, llm: ScriptedLLM) -> Model:
+    """A model of which nothing is asked again, so that failures take no time."""
+    retries = RetryPolicy(rate_limited=ONCE, timeout=ONCE, connection=ONCE, server=ONCE)
+    return Model(config=ModelConfig(model_name=name, interface="scripted", retry_policy=retries), llm=llm)

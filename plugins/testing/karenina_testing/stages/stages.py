@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, evolve
+from attrs import evolve
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 
 from karenina_core.errors import ConfigError, ContractError, KareninaError, one_line
@@ -19,7 +19,6 @@ from karenina_core.values.config import VerificationConfig
 from karenina_core.values.convert import structure, unstructure
 from karenina_core.values.result import all_parts
 
-from ..apps import application
 from ..checks import (
     Check,
     Fault,
@@ -27,24 +26,23 @@ from ..checks import (
     Promises,
     Raised,
     attempt,
+    difference,
     expecting,
     first_fault,
     promise_checks,
     run_checks,
 )
-from ..compare import difference
-from ..examples import every, smallest
-from ..strategies.models import verification_configs
-from ..watch.imports import heavy_imports
+from ..examples import smallest
+from ..watch.audit import heavy_imports
 from ..watch.loops import in_loop
 from ..watch.source_lines import file_of, line_of_attribute, line_of_error
-from .cases import MOST_STEPS, MakeContext, Trial
-from .declarations import careless_check, declaration_problems, impure_condition
-from .examples import corners, stage_inputs
+from .cases import DECLARED, MOST_STEPS, MakeContext, Survey, Trial
+from .examples import stage_inputs
 from .inputs import StageInput
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+ASK_BEFORE_USE = "ask context.has_artifact(key) before using an artifact: an earlier stage may have been skipped"
 
 
 def missing_output(stage: Stage, context: VerificationContext) -> str | None:
@@ -109,7 +107,7 @@ def stage_checks(
         raise TypeError(problem) from error
     inputs = stage_inputs(made, strategies, config)
     described = frozenset(map(str, strategies or ()))
-    survey = _Survey(made, inputs, make_context or StageInput.context, max_examples, described, config)
+    survey = Survey(made, inputs, make_context or StageInput.context, max_examples, described, config)
     return expecting(promise_checks(f"stage {made.name}", survey, PROMISES), expected_failures)
 
 
@@ -118,28 +116,7 @@ def check_stage(stage: Any, **options: Any) -> None:
     run_checks(stage_checks(stage, **options))
 
 
-@define(eq=False, slots=False)
-class _Survey:
-    """Random items are tried once, for all checks together; only a failure is looked for again, to make it small."""
-
-    stage: Stage
-    inputs: SearchStrategy[StageInput]
-    make_context: MakeContext
-    max_examples: int
-    described: frozenset[str]
-    """Keys whose values the author describes."""
-    config: VerificationConfig | None
-
-    @cached_property
-    def trials(self) -> list[Trial]:
-        drawn = every(self.inputs, self.max_examples)
-        return [self.trial(given) for given in (*drawn, *corners(drawn, self.described))]
-
-    def trial(self, given: StageInput) -> Trial:
-        return Trial(self.stage, given, self.make_context, file_of(type(self.stage)))
-
-
-def _on_items(find_faults: FindFaults[Trial], survey: _Survey) -> Iterator[Fault]:
+def _on_items(find_faults: FindFaults[Trial], survey: Survey) -> Iterator[Fault]:
     """The fault on the simplest item that shows it."""
     for trial in survey.trials:
         if fault := first_fault(find_faults, trial):
@@ -149,11 +126,11 @@ def _on_items(find_faults: FindFaults[Trial], survey: _Survey) -> Iterator[Fault
             yield evolve(fault, problem=f"{fault.problem}\n  with {found}")
 
 
-PROMISES: Promises[_Survey] = Promises()
+PROMISES: Promises[Survey] = Promises(DECLARED)
 
 
 @PROMISES.add("reached", "It runs to the end for some ordinary items.")
-def _unreached(survey: _Survey) -> Iterator[Fault]:
+def _unreached(survey: Survey) -> Iterator[Fault]:
     """Whether the other checks had anything to look at. What has a fault of its own is theirs to report."""
     trials = survey.trials
     if any(trial.first.finished or trial.first.context.breaches or first_fault(_crashed, trial) for trial in trials):
@@ -186,26 +163,23 @@ ON_ITEMS: Promises[Trial] = Promises()
 def _incomplete(trial: Trial) -> Iterator[Fault]:
     run = trial.first
     if run.finished and (missing := missing_output(trial.stage, run.context)):
-        yield Fault(
-            f"execute ended without an error and without {missing!r}, which is in produces",
-            trial.last_line or line_of_attribute(type(trial.stage), "execute"),
-            f"write {missing!r} on every path, None where its type allows it, or report the failure with mark_error",
-        )
+        problem = f"execute ended without an error and without {missing!r}, which is in produces"
+        remedy = "write it on every path, None where its type allows it, or report the failure with mark_error"
+        yield trial.fault(problem, remedy, line=trial.last_line)
 
 
 @ON_ITEMS.add("typed_output", "What it writes has the types that are declared.")
 def _mistyped(trial: Trial) -> Iterator[Fault]:
     yield from _breach("typed_output", trial)
     if wrong := wrong_result_field(trial.stage, trial.first.context):
-        yield trial.fault(wrong, "execute")
+        yield trial.fault(wrong)
 
 
 @ON_ITEMS.add("inputs_untouched", "It leaves what it is given as it was.")
 def _changed_input(trial: Trial) -> Iterator[Fault]:
     if trial.changed is not None:
-        line = trial.changing_line or line_of_attribute(type(trial.stage), "execute")
         remedy = "copy a value before changing it: other stages and other items share it"
-        yield Fault(f"execute changed what it was given: {trial.changed}", line, remedy)
+        yield trial.fault(f"execute changed what it was given: {trial.changed}", remedy, line=trial.changing_line)
 
 
 @ON_ITEMS.add("repeatable", "Equal items get equal output.")
@@ -214,7 +188,7 @@ def _unrepeatable(trial: Trial) -> Iterator[Fault]:
         return
     if differs := difference(trial.first.outcome, trial.second.outcome):
         remedy = "depend on the context alone: no clock, no random numbers, no state kept on the stage between items"
-        yield trial.fault(f"run twice on equal items, it did two things: {differs}", "execute", remedy)
+        yield trial.fault(f"run twice on equal items, it did two things: {differs}", remedy)
 
 
 @ON_ITEMS.add("odd_input", "Odd but valid input is no reason to crash.")
@@ -240,21 +214,19 @@ def _uncancellable(trial: Trial) -> Iterator[Fault]:
     steps = 0
     while steps < MOST_STEPS and (cancelled := in_loop(trial.cancelled(steps + 1))) is not None:
         steps += 1
-        if cancelled.how:
-            yield Fault(
-                f"cancelled while it was waiting, {cancelled.how}",
-                cancelled.line or line_of_attribute(type(trial.stage), "execute"),
-                "let asyncio.CancelledError through: clean up in finally, and re-raise what an except clause catches",
-            )
+        how, line = cancelled
+        if how:
+            remedy = "let asyncio.CancelledError through: clean up in finally, re-raise what an except clause catches"
+            yield trial.fault(f"cancelled while it was waiting, {how}", remedy, line=line)
     if steps and (differs := difference(trial.second.outcome, trial.rerun.outcome)):
         problem = f"after a cancelled run, a new run on an equal item did something else: {differs}"
-        yield trial.fault(problem, "execute", "keep nothing of an item on the stage, or put it back in finally")
+        yield trial.fault(problem, "keep nothing of an item on the stage, or put it back in finally")
 
 
 @ON_ITEMS.add("should_run", "After an error it does not want to run, and asking changes nothing.")
 def _eager(trial: Trial) -> Iterator[Fault]:
     """What is wrong with should_run: before an error, after one, and where artifacts are missing."""
-    final = trial.stage.final
+    final, fault = trial.stage.final, partial(trial.fault, method="should_run")
     failed, bare = evolve(trial.given, error="the server is down"), evolve(trial.given, artifacts={}, result_fields={})
     for given in (trial.given, failed, bare):
         outcome = attempt(trial.asked, given)
@@ -263,44 +235,24 @@ def _eager(trial: Trial) -> Iterator[Fault]:
                 yield Fault.raised(outcome.error, ASK_BEFORE_USE, by="should_run", file=file_of(type(trial.stage)))
             continue
         answer, changed, context = outcome
-        line = line_of_attribute(type(trial.stage), "should_run")
         if changed is not None:
-            yield Fault(f"asking should_run changed something: {changed}", line, "let should_run only read")
+            yield fault(f"asking should_run changed something: {changed}", "let should_run only read")
         if answer is not True and answer is not False and not isinstance(answer, Skip):
-            yield Fault(f"should_run answered {answer!r}", line, "return True, False or Skip('why')")
+            yield fault(f"should_run answered {answer!r}", "return True, False or Skip('why')")
         if final and not answer:
             problem = f"a final stage must always run, but should_run answered {answer!r}"
-            yield Fault(problem, line, "return True in should_run")
+            yield fault(problem, "return True in should_run")
         if not final and answer and context.error is not None:
             remedy = "begin should_run with `allowed = super().should_run(context)` and return it where it is false"
-            yield Fault("an error was set, and should_run answered True", line, remedy)
-
-
-@PROMISES.add("declaration", "Its declaration is complete: a name, typed keys, known result fields.")
-def _declaration(survey: _Survey) -> Iterator[Fault]:
-    for attribute, problem, remedy in declaration_problems(survey.stage):
-        yield Fault(problem, line_of_attribute(type(survey.stage), attribute), remedy)
-
-
-@PROMISES.add("included_when", "included_when is a pure function of the plan request.")
-def _included_when(survey: _Survey) -> Iterator[Fault]:
-    return impure_condition(survey.stage, survey.max_examples)
-
-
-@PROMISES.add("check_config", "check_config reports problems, and nothing else.")
-def _careless(survey: _Survey) -> Iterator[Fault]:
-    some = min(survey.max_examples, 20)
-    drawn = [survey.config] if survey.config else every(verification_configs(with_models=False), some)
-    yield from careless_check(survey.stage, application(installed=True), drawn)
+            yield fault("an error was set, and should_run answered True", remedy)
 
 
 @PROMISES.add("light_import", "Importing its module loads nothing heavy and does nothing.")
-def _heavy_import(survey: _Survey) -> Iterator[Fault]:
+def _heavy_import(survey: Survey) -> Iterator[Fault]:
     for what, line in heavy_imports(type(survey.stage)).items():
         yield Fault(f"importing its module {what}", line, "do it inside the function that needs it")
 
 
-ASK_BEFORE_USE = "ask context.has_artifact(key) before using an artifact: an earlier stage may have been skipped"
 ON_ITEMS |= {
     "declared_reads": ("It reads only artifacts that it declares.", partial(_breach, "declared_reads")),
     "declared_writes": ("It writes only what it declares.", partial(_breach, "declared_writes")),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, get_args
 
 from attrs import frozen
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import SearchStrategy
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart
 from karenina_vocabulary.trait_scale import MISSING_LABEL
@@ -19,13 +20,80 @@ from karenina_core.values.message import trace_dicts
 from karenina_core.values.outcome import OutcomeName
 from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry, VerificationResult
 
-from .models import MESSAGE, MODE
+from .models import MODE, messages
 from .values import JSON, MAYBE, MAYBE_NAME, MAYBE_TEXT, NAME, NAMES, OBJECT, SHARE, SWITCH, TEXT, by_name
 
 TYPES = ("llm", "regex", "callable", "metric", "agentic")
 CLASSES = ["poor", "fair", "good"]
 COUNT = st.integers(0, 9)
 SKIPPED = "the answer does not speak of it"
+SECONDS = st.floats(0, 1000)
+TOKENS = st.integers(0, 10**6)
+DETAILS = {"error": "judge", "auto_failed": "RecursionLimitAutoFail", "skipped": "no stage gave a verdict"}
+USAGE_ROW = st.fixed_dictionaries(
+    {
+        "calls": st.just(1),
+        "attempts": st.integers(1, 3),
+        "seconds": SECONDS,
+        "input_tokens": TOKENS,
+        "output_tokens": TOKENS,
+        "total_tokens": TOKENS,
+        "cost_usd": SHARE,
+    }
+)
+USAGE: SearchStrategy[dict[str, Any]] = st.just({}) | USAGE_ROW.map(lambda row: {"generation": row, "total": row})
+CHECKS = st.builds(
+    ChecksPart,
+    abstention_check_performed=SWITCH,
+    abstention_detected=MAYBE,
+    abstention_reasoning=MAYBE_TEXT,
+    sufficiency_detected=MAYBE,
+    trace_validation_failed=SWITCH,
+    trace_validation_error=MAYBE_TEXT,
+)
+TEMPLATE = st.builds(
+    TemplatePart,
+    template_validation_error=MAYBE_TEXT,
+    template_verification_performed=SWITCH,
+    parsed_gt_response=st.none() | OBJECT,
+    parsed_llm_response=st.none() | OBJECT,
+    verify_result=MAYBE,
+    verify_granular_result=SHARE,
+    field_verification_result=MAYBE,
+    field_results=st.none() | by_name(MAYBE),
+    field_scores=st.none() | by_name(SHARE),
+    regex_validations_performed=SWITCH,
+    regex_validation_results=st.none() | by_name(SWITCH),
+    judge_channel=st.sampled_from([None, "json_schema", "tool_call", "json_object", "text"]),
+    judge_repairs=st.integers(0, 2),
+    ungrounded_values=st.lists(st.sampled_from(["target", "dose"]), max_size=2, unique=True),
+)
+RUBRIC = st.builds(
+    RubricPart,
+    rubric_evaluation_performed=SWITCH,
+    llm_trait_scores=by_name(MAYBE | st.integers(-1, 5)),
+    llm_trait_labels=by_name(TEXT),
+    regex_trait_scores=by_name(MAYBE),
+    metric_trait_scores=by_name(by_name(SHARE)),
+    trait_states=by_name(
+        st.fixed_dictionaries(
+            {"state": st.sampled_from(["ok", "invalid", "missing", "error", "skipped"]), "reason": TEXT}
+        )
+    ),
+)
+DEEP_JUDGMENT = st.builds(
+    DeepJudgmentPart,
+    deep_judgment_performed=SWITCH,
+    extracted_excerpts=OBJECT,
+    attribute_reasoning=by_name(TEXT),
+    deep_judgment_model_calls=st.integers(0, 9),
+    attributes_without_excerpts=NAMES,
+    hallucination_risk_assessment=st.none() | by_name(st.sampled_from(["none", "low", "high"])),
+)
+LEDGER_ENTRY = st.builds(
+    LedgerEntry, NAME, st.fixed_dictionaries({}, optional={"field": SWITCH, "verdict": SWITCH}), TEXT
+)
+TRAIL_ENTRY = st.builds(TrailEntry, NAME, st.sampled_from(["ran", "skipped", "failed"]), TEXT, SECONDS)
 
 
 @frozen
@@ -98,56 +166,36 @@ def _part(traits: Mapping[str, _Trait]) -> RubricPart:
     )
 
 
-SCORES = st.dictionaries(NAME, TRAIT, max_size=5).map(_part)
-
-
+@cache
 def rubric_parts() -> SearchStrategy[RubricPart]:
     """What became of up to five traits of any type and kind: scored, failed or skipped, and in one consistent story."""
-    return SCORES
+    return st.dictionaries(NAME, TRAIT, max_size=5).map(_part)
 
 
-SECONDS = st.floats(0, 1000)
-TOKENS = st.integers(0, 10**6)
-DETAILS = {"error": "judge", "auto_failed": "RecursionLimitAutoFail", "skipped": "no stage gave a verdict"}
-
-IDENTITY = st.builds(ModelIdentity, NAME, NAME, MAYBE_NAME, NAMES, MAYBE_NAME)
-TRACE = st.lists(MESSAGE, max_size=3).map(trace_dicts)
-USAGE_ROW = st.fixed_dictionaries(
-    {
-        "calls": st.just(1),
-        "attempts": st.integers(1, 3),
-        "seconds": SECONDS,
-        "input_tokens": TOKENS,
-        "output_tokens": TOKENS,
-        "total_tokens": TOKENS,
-        "cost_usd": SHARE,
-    }
-)
-USAGE: SearchStrategy[dict[str, Any]] = st.just({}) | USAGE_ROW.map(lambda row: {"generation": row, "total": row})
-CACHED = st.builds(
-    CachedAnswer,
-    raw_llm_response=TEXT,
-    trace_messages=TRACE.map(tuple),
-    recursion_limit_reached=SWITCH,
-    answering_mcp_servers=NAMES.map(tuple),
-    usage_metadata=USAGE,
-    agent_metrics=st.none() | OBJECT,
-)
-
-
+@cache
 def identities() -> SearchStrategy[ModelIdentity]:
     """Which model, reached how."""
-    return IDENTITY
+    return st.builds(ModelIdentity, NAME, NAME, MAYBE_NAME, NAMES, MAYBE_NAME)
 
 
+@cache
 def traces() -> SearchStrategy[list[dict[str, Any]]]:
     """The messages of an answer in the flat form that results store."""
-    return TRACE
+    return st.lists(messages(), max_size=3).map(trace_dicts)
 
 
+@cache
 def cached_answers() -> SearchStrategy[CachedAnswer]:
     """An answer that was generated for another judge."""
-    return CACHED
+    return st.builds(
+        CachedAnswer,
+        raw_llm_response=TEXT,
+        trace_messages=traces().map(tuple),
+        recursion_limit_reached=SWITCH,
+        answering_mcp_servers=NAMES.map(tuple),
+        usage_metadata=USAGE,
+        agent_metrics=st.none() | OBJECT,
+    )
 
 
 def _metadata(outcome: OutcomeName, error: str, **facts: Any) -> MetadataPart:
@@ -172,8 +220,8 @@ METADATA = st.builds(
     question_text=TEXT,
     raw_answer=MAYBE_TEXT,
     keywords=st.lists(TEXT, max_size=2),
-    answering=IDENTITY,
-    parsing=IDENTITY,
+    answering=identities(),
+    parsing=identities(),
     answering_system_prompt=MAYBE_TEXT,
     warnings=st.lists(TEXT, max_size=2),
     execution_time=SECONDS,
@@ -186,7 +234,7 @@ METADATA = st.builds(
 GENERATION = st.builds(
     GenerationPart,
     raw_llm_response=TEXT,
-    trace_messages=TRACE,
+    trace_messages=traces(),
     answering_mcp_servers=NAMES,
     recursion_limit_reached=SWITCH,
     usage_metadata=USAGE,
@@ -195,77 +243,24 @@ GENERATION = st.builds(
     text_flags=st.lists(st.sampled_from(["lone_surrogate", "nul", "bidi_control"]), unique=True),
     replayed_from=st.none() | OBJECT,
 )
-CHECKS = st.builds(
-    ChecksPart,
-    abstention_check_performed=SWITCH,
-    abstention_detected=MAYBE,
-    abstention_reasoning=MAYBE_TEXT,
-    sufficiency_detected=MAYBE,
-    trace_validation_failed=SWITCH,
-    trace_validation_error=MAYBE_TEXT,
-)
-TEMPLATE = st.builds(
-    TemplatePart,
-    template_validation_error=MAYBE_TEXT,
-    template_verification_performed=SWITCH,
-    parsed_gt_response=st.none() | OBJECT,
-    parsed_llm_response=st.none() | OBJECT,
-    verify_result=MAYBE,
-    verify_granular_result=SHARE,
-    field_verification_result=MAYBE,
-    field_results=st.none() | by_name(MAYBE),
-    field_scores=st.none() | by_name(SHARE),
-    regex_validations_performed=SWITCH,
-    regex_validation_results=st.none() | by_name(SWITCH),
-    judge_channel=st.sampled_from([None, "json_schema", "tool_call", "json_object", "text"]),
-    judge_repairs=st.integers(0, 2),
-    ungrounded_values=st.lists(st.sampled_from(["target", "dose"]), max_size=2, unique=True),
-)
-RUBRIC = st.builds(
-    RubricPart,
-    rubric_evaluation_performed=SWITCH,
-    llm_trait_scores=by_name(MAYBE | st.integers(-1, 5)),
-    llm_trait_labels=by_name(TEXT),
-    regex_trait_scores=by_name(MAYBE),
-    metric_trait_scores=by_name(by_name(SHARE)),
-    trait_states=by_name(
-        st.fixed_dictionaries(
-            {"state": st.sampled_from(["ok", "invalid", "missing", "error", "skipped"]), "reason": TEXT}
-        )
-    ),
-)
-DEEP_JUDGMENT = st.builds(
-    DeepJudgmentPart,
-    deep_judgment_performed=SWITCH,
-    extracted_excerpts=OBJECT,
-    attribute_reasoning=by_name(TEXT),
-    deep_judgment_model_calls=st.integers(0, 9),
-    attributes_without_excerpts=NAMES,
-    hallucination_risk_assessment=st.none() | by_name(st.sampled_from(["none", "low", "high"])),
-)
-LEDGER_ENTRY = st.builds(
-    LedgerEntry, NAME, st.fixed_dictionaries({}, optional={"field": SWITCH, "verdict": SWITCH}), TEXT
-)
-TRAIL_ENTRY = st.builds(TrailEntry, NAME, st.sampled_from(["ran", "skipped", "failed"]), TEXT, SECONDS)
-RESULT = st.builds(
-    VerificationResult,
-    metadata=METADATA,
-    generation=GENERATION,
-    checks=CHECKS,
-    template=st.none() | TEMPLATE,
-    rubric=st.none() | RUBRIC | SCORES,
-    deep_judgment=st.none() | DEEP_JUDGMENT,
-    deep_judgment_rubric=st.none() | st.builds(DeepJudgmentRubricPart, rubric_trait_reasoning=by_name(TEXT)),
-    evaluation_input=MAYBE_TEXT,
-    used_full_trace=SWITCH,
-    trace_extraction_error=MAYBE_TEXT,
-    ledger=st.lists(LEDGER_ENTRY, max_size=2).map(tuple),
-    trail=st.lists(TRAIL_ENTRY, max_size=2).map(tuple),
-    extensions=by_name(by_name(JSON)),
-)
 
 
-@st.composite
-def results(draw: DrawFn) -> VerificationResult:
+@cache
+def results() -> SearchStrategy[VerificationResult]:
     """The result of one item. Its parts are each valid; they need not tell one story."""
-    return draw(RESULT)
+    return st.builds(
+        VerificationResult,
+        metadata=METADATA,
+        generation=GENERATION,
+        checks=CHECKS,
+        template=st.none() | TEMPLATE,
+        rubric=st.none() | RUBRIC | rubric_parts(),
+        deep_judgment=st.none() | DEEP_JUDGMENT,
+        deep_judgment_rubric=st.none() | st.builds(DeepJudgmentRubricPart, rubric_trait_reasoning=by_name(TEXT)),
+        evaluation_input=MAYBE_TEXT,
+        used_full_trace=SWITCH,
+        trace_extraction_error=MAYBE_TEXT,
+        ledger=st.lists(LEDGER_ENTRY, max_size=2).map(tuple),
+        trail=st.lists(TRAIL_ENTRY, max_size=2).map(tuple),
+        extensions=by_name(by_name(JSON)),
+    )

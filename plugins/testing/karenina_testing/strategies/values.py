@@ -70,15 +70,9 @@ def json_objects(keys: Sequence[str]) -> SearchStrategy[dict[str, Any]]:
 
 def of_type(type_: Any) -> SearchStrategy[Any]:
     """Values of the type of a `Key`. `Any` and `object` are JSON; other classes are hypothesis' matter."""
-    if type_ is Any or type_ is object:
-        return JSON
-    if type_ is None or type_ is NoneType:
-        return st.none()
     plain: dict[Any, SearchStrategy[Any]] = {
-        str: TEXT,
-        bool: SWITCH,
-        int: st.integers(),
-        float: NUMBER,
+        **{Any: JSON, object: JSON, None: st.none(), NoneType: st.none()},
+        **{str: TEXT, bool: SWITCH, int: st.integers(), float: NUMBER},
     }
     if type_ in plain:
         return plain[type_]
@@ -87,24 +81,19 @@ def of_type(type_: Any) -> SearchStrategy[Any]:
         return st.one_of(*map(of_type, arguments))
     if origin is Literal:
         return st.sampled_from(arguments)
-    if origin is Annotated:
-        return of_type(arguments[0])
-    container = _container(origin, arguments)
-    return st.from_type(type_) if container is None else container
-
-
-def _container(origin: Any, arguments: tuple[Any, ...]) -> SearchStrategy[Any] | None:
     inner = of_type(arguments[0]) if arguments else JSON
+    if origin is Annotated:
+        return inner
     if origin in (list, Sequence):
         return st.lists(inner, max_size=4)
     if origin in (set, frozenset):
         members = st.frozensets(inner if arguments else TEXT, max_size=4)
         return members if origin is frozenset else members.map(set)
-    if origin is tuple:
-        if not arguments or arguments[-1] is Ellipsis:
-            return st.lists(inner, max_size=4).map(tuple)
+    if origin is tuple and arguments and arguments[-1] is not Ellipsis:
         return st.tuples(*map(of_type, arguments))
+    if origin is tuple:
+        return st.lists(inner, max_size=4).map(tuple)
     if origin in (dict, Mapping):
         keys, values = arguments or (str, Any)
         return st.dictionaries(of_type(keys), of_type(values), max_size=4)
-    return None
+    return st.from_type(type_)

@@ -1,4 +1,4 @@
-"""Evaluating traits outside of a run: an evaluator, its traits, one answer, and a judge."""
+"""Evaluating traits outside of a run: an evaluator, its traits, one answer, and a judge whose prompts are not known."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from functools import partial
 from typing import Any, get_args
 
 from attrs import evolve, field, frozen
-from karenina_calls.ports.client import Model, ModelClient
-from karenina_calls.services.similarity import similarities
-from karenina_judging.services import SIMILARITIES
+from karenina_calls.ports.client import ModelClient
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitCase, TraitEvidence, TraitScore, TraitState
 from karenina_vocabulary.traces import EvaluationInput
 
-from karenina_core.errors import one_line
+from karenina_core.errors import ErrorKind, PortError, one_line
 from karenina_core.plugin.application import Karenina
-from karenina_core.values.config import AttemptPolicy, ModelConfig, RetryPolicy, VerificationConfig
+from karenina_core.values.config import VerificationConfig
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric, RubricTrait
 
 from ..checks import Fault, Raised, attempt
-from ..fakes import Script, ScriptedCall, ScriptedLLM
+from ..fakes import WORDS, Schema, Script, ScriptedCall, ScriptedLLM, ScriptedReply, Swap, fitting
 from ..instances import Made
-from ..stages.inputs import WatchedContext
+from ..stages.inputs import StageInput, asked_once
 from ..watch.loops import StillRunning, in_loop, within
-from .judges import obedient
 
+CONTENTS = ("properties", "required", "items", "minItems")
+"""What a schema of an object or a list states about the values in it."""
+OWN_KINDS = ("template", "stage", "cancelled")
+"""What no provider is the cause of."""
 LONGEST = 30.0
 """Seconds for one answer; the judge replies at once."""
 QUESTION = "Which protein does venetoclax inhibit, and how well is that known?"
@@ -41,8 +42,56 @@ TEXT = (
 )
 REPORT = "give such a trait a TraitScore with a state, a reason and no value"
 CROWD = 5
-ONCE = AttemptPolicy(1)
+"""Traits that there are at least in checks which need several."""
 STATES = get_args(TraitState)
+
+
+def obedient(call: ScriptedCall, *, most: bool = False, swap: Swap | None = None) -> ScriptedReply:
+    """A reply that fits what is asked for; a sentence where no data is asked for."""
+    if call.output is None:
+        return WORDS
+    found: Mapping[str, Any] = fitting(call.output.schema, most=most, swap=swap)
+    return found
+
+
+def _gone(kind: ErrorKind) -> Script:
+    return lambda call: PortError(f"the judge cannot be asked ({kind})", kind=kind)
+
+
+GONE: Mapping[str, Script] = {kind: _gone(kind) for kind in get_args(ErrorKind) if kind not in OWN_KINDS}
+"""Providers that fail, in every way that a call can."""
+
+
+def prose(call: ScriptedCall) -> ScriptedReply:
+    """A text where data is asked for."""
+    return "I would rather talk about {the weather}.\0"
+
+
+def strange(call: ScriptedCall) -> ScriptedReply:
+    """Data that was not asked for."""
+    return {"something_else": [1, None]}
+
+
+def silent(call: ScriptedCall) -> ScriptedReply:
+    """An empty reply."""
+    return ""
+
+
+def _off_scale(schema: Schema) -> tuple[Any, ...]:
+    fit = fitting({key: value for key, value in schema.items() if key not in CONTENTS})
+    if isinstance(fit, bool):
+        return ("perhaps",)
+    if isinstance(fit, int | float):
+        return (fit + 100_000,)
+    return ("none of these",) if "enum" in schema else ()
+
+
+off_scale = partial(obedient, swap=_off_scale)
+"""Data of the right shape whose values are not allowed: numbers far outside, words that are no class."""
+above = partial(obedient, swap=lambda schema: (schema["maximum"] + 1,) if "maximum" in schema else ())
+"""Data whose numbers are one more than the greatest that was asked for."""
+below = partial(obedient, swap=lambda schema: (schema["minimum"] - 1,) if "minimum" in schema else ())
+"""Data whose numbers are one less than the least that was asked for."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -77,20 +126,18 @@ class Trial:
         """A fresh context whose parsing model is this judge; what fails is not tried again."""
         answer = self.text if text is None else text
         question = Question(question=QUESTION, raw_answer=GOLD)
-        retries = RetryPolicy(rate_limited=ONCE, timeout=ONCE, connection=ONCE, server=ONCE)
-        settings = ModelConfig(model_name="judge", interface="scripted", retry_policy=retries, max_retries=1)
         calls: list[Any] = []
-        context: WatchedContext = WatchedContext(
+        context = StageInput(
             question=question,
             config=self.config,
             mode="template_and_rubric",
             rubric=Rubric.from_traits(self.traits if traits is None else traits).labelled("global"),
-            parsing=ModelClient(Model(config=settings, llm=judge), calls, question.id, question.question),
+            artifacts={ArtifactKeys.RAW_LLM_RESPONSE: answer},
+        ).context(
             app=self.app,
             calls=calls,
-            services={SIMILARITIES: lambda pairs: similarities(context.app, self.config, calls, pairs)},
+            parsing=ModelClient(asked_once("judge", judge), calls, question.id, question.question),
         )
-        context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, answer)
         return TraitCase(context, EvaluationInput(answer, True), asyncio.Semaphore(self.config.rubric_concurrency))
 
     async def scores(

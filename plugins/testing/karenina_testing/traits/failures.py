@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import asdict, define, field, fields
@@ -13,10 +13,18 @@ from karenina_core.errors import PortError
 from karenina_core.values.rubric import RubricTrait
 
 from ..checks import Fault, Raised, attempt
-from ..fakes import ScriptedCall, ScriptedLLM, ScriptedReply
+from ..fakes import Script, ScriptedCall, ScriptedLLM, ScriptedReply
 from ..watch.loops import in_loop
-from .cases import REPORT, Trial, comparable, differs, wrong_with
-from .judges import obedient
+from .cases import REPORT, Trial, comparable, differs, obedient, wrong_with
+
+USES = "str format bool int float index len iter contains getitem hash eq ne lt le gt ge add radd mul rmul call"
+PROMISE = (
+    "A trait that cannot be evaluated costs no other trait its score (where one can be made to fail: its prompts tell "
+    "the trait, or it reads a field; else give broken=[...])."
+)
+ISOLATE = "let what a single trait raises become its own TraitScore: implement score, or use case.each(traits, score)"
+MOST_READS = 8
+Scores = Mapping[str, tuple[Any, ...]]
 
 
 def marks_of(trait: RubricTrait, others: Sequence[RubricTrait], text: str) -> list[str]:
@@ -66,27 +74,23 @@ class FailingJudge:
     """What prompts about other traits are known by."""
     place: tuple[int, int] | None
     """Which trait it is, counted from 0, and of how many; None where replies have no entry for each trait."""
-    replies: Callable[[ScriptedCall], Any]
+    replies: Script
     failures: int = 0
     """Calls that failed, or whose reply was cut."""
     named: bool = field(default=True, init=False)
     """Whether it is sure that the trait is the one: its place does not tell where traits are asked in another order."""
 
-    def __call__(self, call: ScriptedCall) -> ScriptedReply:
-        reply: Any = None
-        if not any(mark in call.text for mark in self.marks):
-            reply = self.replies(call)
-        elif not any(mark in call.text for mark in self.foreign):
+    def __call__(self, call: ScriptedCall) -> ScriptedReply | Awaitable[ScriptedReply]:
+        about = any(mark in call.text for mark in self.marks)
+        if about and not any(mark in call.text for mark in self.foreign):
             self.failures += 1
-            reply = PortError("the server is down", kind="server")
-        else:
-            reply = self.replies(call)
-            if call.output is not None and isinstance(reply, Mapping):
-                cut = self._cut(dict(reply), call.output.schema)
-                self.failures += cut != reply
-                reply = cut
-        result: ScriptedReply = reply
-        return result
+            return PortError("the server is down", kind="server")
+        reply = self.replies(call)
+        if not about or call.output is None or not isinstance(reply, Mapping):
+            return reply
+        cut: Mapping[str, Any] = self._cut(dict(reply), call.output.schema)
+        self.failures += cut != reply
+        return cut
 
     def _cut(self, value: Any, schema: Any) -> Any:
         schema = schema if isinstance(schema, Mapping) else {}
@@ -157,9 +161,6 @@ def _fails(*_: Any) -> Any:
     raise RuntimeError("a field of this trait cannot be used")
 
 
-USES = "str format bool int float index len iter contains getitem hash eq ne lt le gt ge add radd mul rmul call"
-
-
 class _Unusable:
     """Whatever is done with it fails."""
 
@@ -171,15 +172,6 @@ class _Unusable:
 
 for _use in USES.split():
     setattr(_Unusable, f"__{_use}__", _fails)
-
-
-PROMISE = (
-    "A trait that cannot be evaluated costs no other trait its score (where one can be made to fail: its prompts tell "
-    "the trait, or it reads a field; else give broken=[...])."
-)
-ISOLATE = "let what a single trait raises become its own TraitScore: implement score, or use case.each(traits, score)"
-MOST_READS = 8
-Scores = Mapping[str, tuple[Any, ...]]
 
 
 def one_fails(trial: Trial) -> Iterator[Fault]:

@@ -34,7 +34,13 @@ RESERVED = ("dynamic_trait_type",)
 """Properties of a rating that are not the evaluator's."""
 
 
-def round_trip(trial: Trial) -> Iterator[Fault]:
+LONGEST_CHECK = 2.0
+"""Seconds for looking at a configuration."""
+VALUES: Promises[Trial] = Promises()
+
+
+@VALUES.add("round_trip", "A trait can be written into a file, and is the same when it is read again.")
+def _round_trip(trial: Trial) -> Iterator[Fault]:
     """The given traits, and others that their class allows; those with a fixed list in a rubric have a fixed type."""
     others = getattr(trial.cls.trait_class, "list_name", "") == RubricTrait.list_name
     if others:
@@ -96,13 +102,6 @@ def _varied(trait: RubricTrait) -> Iterator[RubricTrait]:
             yield varied
 
 
-LONGEST_CHECK = 2.0
-"""Seconds for looking at a configuration."""
-
-
-VALUES: Promises[Trial] = Promises()
-
-
 @VALUES.add("name", "It is called as the type of the traits that it scores.")
 def _name(trial: Trial) -> Iterator[Fault]:
     name, trait_class = getattr(trial.cls, "name", None), getattr(trial.cls, "trait_class", None)
@@ -124,7 +123,8 @@ def _trait_class(trial: Trial) -> Iterator[Fault]:
     for trait in (*trial.traits, *trial.broken):
         if not isinstance(trait, cls):
             yield trial.fault(f"{trait!r} is no {cls.__name__}", "give it traits of its trait_class")
-        if not _is_frozen(trait):
+        changing = attempt(setattr, trait, "name", trait.name)
+        if not (isinstance(changing, Raised) and isinstance(changing.error, attrs.exceptions.FrozenInstanceError)):
             yield _of_class(cls, f"{cls.__name__} can be changed", "make it an attrs class with @frozen(kw_only=True)")
         if trait != attrs.evolve(trait):
             yield _of_class(cls, f"{trait.name!r} is not equal to its copy", "let attrs compare its fields")
@@ -137,18 +137,6 @@ def _trait_class(trial: Trial) -> Iterator[Fault]:
 
 def _of_class(cls: type, problem: str, remedy: str) -> Fault:
     return Fault(problem, line_of_attribute(cls, "type_name"), remedy)
-
-
-def _is_frozen(trait: Any) -> bool:
-    """Whether no field can be set; what could be set is set back."""
-    if not attrs.has(type(trait)):
-        return False
-    name = trait.name
-    try:
-        trait.name = name
-    except attrs.exceptions.FrozenInstanceError:
-        return True
-    return False
 
 
 @VALUES.add("scale", "Every trait says as plain data what its score means.")
@@ -189,8 +177,3 @@ def _check_config(trial: Trial) -> Iterator[Fault]:
         problem, remedy = f"check_config took {seconds:.1f} s", "look at the values; do no work"
     if problem:
         yield Fault(problem, trial.made.line("check_config"), remedy)
-
-
-VALUES |= {
-    "round_trip": ("A trait can be written into a file, and is the same when it is read again.", round_trip),
-}

@@ -6,27 +6,30 @@ An audit hook cannot be taken away again; it is added once and looks only while 
 from __future__ import annotations
 
 import base64
+import functools
 import importlib
 import importlib.util
 import json
 import os
 import pickle
+import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple
+
+from .source_lines import file_of, is_stdlib, line_at
 
 HEAVY = ("pydantic", "litellm", "openai", "aiohttp", "pandas", "numpy", "torch", "rapidfuzz", "mcp")
 """Packages that take long to import, and that karenina imports when they are used."""
-STDLIB = os.path.dirname(os.__file__) + os.sep
 CANARY = "karenina.testing.executed"
 """An audit event that nothing but a test's own code raises."""
 THREAD = "_thread.start_new_thread"
-OPEN = "open"
 WORDS = {
     "socket.connect": "opens a connection",
     "socket.bind": "opens a socket",
@@ -39,6 +42,12 @@ WORDS = {
     THREAD: "starts a thread",
     CANARY: "executes the code in it",
 }
+_state = threading.local()
+_watching: list[dict[str, tuple[str, int]]] = []
+"""Everything that is being filled, by any thread: the canary may be raised in another one."""
+_hooked: list[bool] = []
+PROGRAM = "karenina_testing.watch.audit"
+SECONDS = 60
 
 
 class _Watch(NamedTuple):
@@ -46,12 +55,6 @@ class _Watch(NamedTuple):
     packages: frozenset[str]
     threads: bool
     files: bool
-
-
-_state = threading.local()
-_watching: list[dict[str, tuple[str, int]]] = []
-"""Everything that is being filled, by any thread: the canary may be raised in another one."""
-_hooked: list[bool] = []
 
 
 @contextmanager
@@ -90,7 +93,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "import":
         package = str(arguments[0]).partition(".")[0]
         what = f"imports {package}" if package in watched.packages else None
-    elif event == OPEN:
+    elif event == "open":
         importing = sys._getframe(1).f_code.co_filename.startswith("<frozen importlib")
         what = "opens a file" if watched.files and not importing else None
     else:
@@ -99,18 +102,86 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         watched.seen[what] = _line(sys._getframe(1))
 
 
-def _line(frame: FrameType | None) -> tuple[str, int]:
+def _line(frame: FrameType) -> tuple[str, int]:
     """The innermost line of Python source that is not the import system's; not the standard library's either, where
     there is another one."""
-    innermost = ("", 0)
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith("<") and path != __file__:
-            if not path.startswith(STDLIB) or "site-packages" in path:
-                return path, frame.f_lineno
-            innermost = innermost if innermost[0] else (path, frame.f_lineno)
-        frame = frame.f_back
-    return innermost
+    steps = [(step.f_code.co_filename, number) for step, number in traceback.walk_stack(frame)]
+    source = [step for step in steps if not step[0].startswith("<") and step[0] != __file__]
+    return next((step for step in source if not is_stdlib(step[0])), source[0] if source else ("", 0))
+
+
+def heavy_imports(thing: Any, watched: Iterable[str] = HEAVY) -> Mapping[str, str]:
+    """`{what happened: line}` while the module of a class or function, or a module itself, was imported: heavy
+    packages, connections, processes.
+
+    The module is imported by its name where that finds the file, and from the file otherwise. A program (`__main__`)
+    is not run a second time: nothing is reported of it. Raises RuntimeError where a fresh interpreter cannot import it.
+    """
+    module = thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
+    return {} if module == "__main__" else _imports(module, file_of(thing), tuple(watched))
+
+
+@functools.cache
+def _imports(module: str, file: str | None, watched: tuple[str, ...]) -> Mapping[str, str]:
+    return _asked({"do": "import", "module": module, "file": file, "watched": watched})
+
+
+def construction_events(
+    factory: Any,
+    arguments: tuple[Any, ...],
+    watched: Sequence[str],
+    make: Callable[[], Any],
+    *,
+    method: str = "",
+    files: bool = False,
+) -> Mapping[str, str]:
+    """`{what happened: line}` while `factory(*arguments)` ran; with `method`, while that method of what it made ran.
+
+    In a fresh interpreter where the factory can be imported there, because much is imported here already; else here, by
+    `make()`. `files` reports opened files too. Raises RuntimeError.
+    """
+    name = importable(factory)
+    if name and all(type(argument) in (str, type(None)) or importable(type(argument)) for argument in arguments):
+        pickled = base64.b64encode(pickle.dumps(arguments)).decode("ascii")
+        question = {"do": "construct", "factory": name, "arguments": pickled, "watched": list(watched)}
+        return _asked({**question, "method": method, "files": files})
+    act = getattr(make(), method) if method else make
+    with watching(watched, files=files) as seen:
+        act()
+    return {what: line_at(*where) for what, where in seen.items()}
+
+
+def importable(factory: Any) -> str | None:
+    """`module:Name` of a factory, where a fresh interpreter could import it and would find the same."""
+    if isinstance(factory, str):
+        return factory
+    module, name = (getattr(factory, "__module__", ""), getattr(factory, "__qualname__", ""))
+    found: Any = sys.modules.get(module)
+    for step in name.split("."):
+        found = getattr(found, step, None)
+    if factory is None or found is not factory:
+        return None
+    package = module.partition(".")[0]
+    finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    return f"{module}:{name}" if any(finder.find_spec(package, None) for finder in finders) else None
+
+
+def _asked(question: Mapping[str, Any]) -> Mapping[str, str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    ran = subprocess.run(
+        [sys.executable, "-m", PROGRAM],
+        input=json.dumps(question),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if ran.returncode != 0:
+        last = (ran.stderr.strip().splitlines() or ["no message"])[-1]
+        raise RuntimeError(f"a fresh interpreter could not {question['do']} it: {last}")
+    found: dict[str, tuple[str, int]] = json.loads(ran.stdout.splitlines()[-1])
+    return {what: line_at(*where) for what, where in found.items()}
 
 
 def main() -> None:

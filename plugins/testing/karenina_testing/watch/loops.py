@@ -7,7 +7,6 @@ import threading
 from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
-from attrs import frozen
 from karenina_runs.execute.watchdogs import frame_of
 
 from ..checks import Raised
@@ -16,6 +15,11 @@ from .source_lines import line_of_frame
 T = TypeVar("T")
 LONGEST_CANCELLATION = 1.0
 """Seconds in which a cancelled task must have ended."""
+ROUNDS = 5
+_stuck: list[object] = []
+LONGEST_TURN = 0.5
+"""Seconds for which nothing else may have its turn."""
+PERIOD = 0.02
 
 
 class StillRunning(Exception):
@@ -44,10 +48,6 @@ async def cancel(task: asyncio.Task[Any]) -> str:
     return f"it ended with {ended.error if isinstance(ended, Raised) else ended!r} instead of CancelledError"
 
 
-ROUNDS = 5
-_stuck: list[object] = []
-
-
 def in_loop(work: Coroutine[Any, Any, T]) -> T:
     """Like `asyncio.run`, but tasks that cannot be cancelled are left behind instead of waited for."""
     loop = asyncio.new_event_loop()
@@ -66,21 +66,8 @@ def in_loop(work: Coroutine[Any, Any, T]) -> T:
         loop.close()
 
 
-LONGEST_TURN = 0.5
-"""Seconds for which nothing else may have its turn."""
-PERIOD = 0.02
-
-
-@frozen
-class Held:
-    """The event loop was held up for `LONGEST_TURN` or longer."""
-
-    line: str
-    """What its thread was doing then."""
-
-
-async def watched_loop(work: Awaitable[T]) -> tuple[T, Held | None]:
-    """Await something, and see whether the event loop continues meanwhile."""
+async def watched_loop(work: Awaitable[T]) -> tuple[T, str | None]:
+    """Await something. Beside its result, the line that held the event loop up for `LONGEST_TURN` or longer."""
     watch = _Watch()
     ticking = asyncio.ensure_future(watch.tick())
     thread = threading.Thread(target=watch.run, name="karenina-watch", daemon=True)
@@ -100,7 +87,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.done = threading.Event()
-        self.held: Held | None = None
+        self.held: str | None = None
         self._loop_thread = threading.get_ident()
         self._turns = 0
 
@@ -115,4 +102,4 @@ class _Watch:
             times = times + 1 if self._turns == seen else 0
             seen = self._turns
             if self.held is None and times * PERIOD >= LONGEST_TURN:
-                self.held = Held(line_of_frame(frame_of(self._loop_thread)))
+                self.held = line_of_frame(frame_of(self._loop_thread))

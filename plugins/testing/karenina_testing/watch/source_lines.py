@@ -18,6 +18,8 @@ from typing import Any
 
 STDLIB = sysconfig.get_paths()["stdlib"] + os.sep
 OWN = f"{Path(__file__).parents[1]}{os.sep}"
+Executed = Callable[[str, str], None]
+"""Called with the name of a function and a line of it that has just been executed."""
 
 
 def line_at(path: str, number: int) -> str:
@@ -64,37 +66,33 @@ def _source(cls: type) -> tuple[str, list[str], int]:
     return file_of(cls) or "", lines, start
 
 
-def _is_stdlib(path: str) -> bool:
+def is_stdlib(path: str) -> bool:
+    """Whether a file belongs to the standard library."""
     return path.startswith(STDLIB) and "site-packages" not in path
+
+
+def _is_foreign(path: str) -> bool:
+    return not path.startswith((OWN, "<")) and not is_stdlib(path)
 
 
 def line_of_error(error: BaseException, file: str | None) -> str:
     """The innermost line of `file` that an exception came through, else the innermost line of code that is not ours."""
     steps = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
     in_file = [step for step in steps if step[0] == file]
-    strange = [step for step in steps if not step[0].startswith((OWN, "<")) and not _is_stdlib(step[0])]
-    for found in (in_file, strange):
-        if found:
-            return line_at(*found[-1])
-    return ""
+    found = in_file or [step for step in steps if _is_foreign(step[0])]
+    return line_at(*found[-1]) if found else ""
 
 
 def line_of_frame(frame: FrameType | None) -> str:
     """The innermost line on a stack of code that is neither ours nor the standard library's."""
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith((OWN, "<")) and not _is_stdlib(path):
-            return line_at(path, frame.f_lineno)
-        frame = frame.f_back
-    return ""
+    steps = ((step.f_code.co_filename, number) for step, number in (traceback.walk_stack(frame) if frame else ()))
+    return next((line_at(*step) for step in steps if _is_foreign(step[0])), "")
 
 
 def line_of_caller() -> str:
     """The line outside of karenina's core that the current call comes from."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(OWN):
-        frame = frame.f_back
-    return line_at(frame.f_code.co_filename, frame.f_lineno) if frame else ""
+    steps = ((step.f_code.co_filename, number) for step, number in traceback.walk_stack(sys._getframe(1)))
+    return next((line_at(*step) for step in steps if not step[0].startswith(OWN)), "")
 
 
 def line_of_waiting(coroutine: Any, file: str | None) -> str:
@@ -106,10 +104,6 @@ def line_of_waiting(coroutine: Any, file: str | None) -> str:
             found = line_at(frame.f_code.co_filename, frame.f_lineno)
         coroutine = getattr(coroutine, "cr_await", None)
     return found
-
-
-Executed = Callable[[str, str], None]
-"""Called with the name of a function and a line of it that has just been executed."""
 
 
 @contextmanager
