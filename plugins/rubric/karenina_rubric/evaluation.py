@@ -24,8 +24,7 @@ from karenina_core.pipeline.stage import with_other_traits
 from karenina_core.values.fields import changed
 from karenina_core.values.rubric import RubricTrait
 
-from .reporting import artifacts, evidence_fields, evidence_warnings, score_fields
-from .soundness import plain_text, sound
+from .reporting import artifacts, evidence_fields, evidence_warnings, plain_text, score_fields, sound
 
 AGENTIC = "agentic"
 """Traits of this type are investigated by a stage of their own."""

@@ -16,8 +16,7 @@ from karenina_core.ports.threads import in_own_thread
 
 from .language.answer import BaseAnswer, give_evidence, written_by_author
 from .language.author_code import author_code
-from .language.extraction import copied, extraction_class, fill, keys_of
-from .language.judge_schema import judge_schema
+from .language.extraction import copied, extraction_class, fill, judge_schema, keys_of
 from .language.strategies import fields_of, strategy_name
 from .language.to_json import plain
 from .language.verification import Comparison, Evidence, Finding, check_evidence, check_values, conclude, remarks_on

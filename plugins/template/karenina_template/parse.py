@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from karenina_judging.judgment import INVENTED_QUOTATIONS, Judgment
-from karenina_judging.parse_support import NOT_PERFORMED, READS, code_alone, fillable
+from karenina_judging.judgment import INVENTED_QUOTATIONS, NOT_PERFORMED, READS, Judgment, code_alone, fillable
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.kinds import StrategyRegistry
 from karenina_vocabulary.traces import EvaluationInput, evaluation_input

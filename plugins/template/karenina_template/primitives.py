@@ -11,11 +11,12 @@ from . import names
 if TYPE_CHECKING:
     from karenina_vocabulary.kinds import PrimitiveRegistry
 
-BASES = frozenset({"TracePrimitive", "VerificationPrimitive"})
 NAMES = {
     name: module
     for name, module in names.NAMES["karenina_core.templates"].items()
-    if module.startswith("karenina_template.language.primitives.") and name not in BASES
+    if module.startswith("karenina_template.language.primitives.")
+    and not module.endswith(".base")
+    and name != "TracePrimitive"
 }
 
 

@@ -27,10 +27,9 @@ from karenina_core.values.convert import structure
 from .language.answer import BaseAnswer, VerifiedField, is_taken
 from .language.coercions import careful_reader
 from .language.extraction import any_field_names
-from .language.primitives.base import VerificationPrimitive
+from .language.primitives.base import VerificationPrimitive, primitive_from_spec
 from .language.primitives.text import SemanticMatch
 from .language.primitives.trace import TracePrimitive
-from .language.specs import primitive_from_spec
 from .language.strategies import Condition, condition_from_spec, condition_problems
 from .model_handle import THREAD, ModelHandle, open_class
 

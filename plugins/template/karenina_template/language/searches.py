@@ -1,7 +1,12 @@
-"""Regular expressions of templates and rubrics, run over untrusted text.
+r"""Regular expressions of templates and rubrics, run over untrusted text.
 
 They find what Python's `re` finds. Unlike `re`, a search ends after a time, and other threads run meanwhile: a
 pattern with a repetition inside a repetition can take years for a text of a hundred characters.
+
+So a pattern is rewritten for the package `regex`, which can stop a search. It reads some patterns in another way:
+braces that are plain text to `re` mean approximate matching to it (`frac{d}` would be found in "fra"), `[[:alpha:]]`
+names a class, `[^\s\S]` is any character instead of none, superscripts are no letters or digits, combining marks are,
+and with the flag `x` more characters than those of ASCII are white space to be left out.
 """
 
 from __future__ import annotations
@@ -9,13 +14,149 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from attrs import field, frozen
 
-from .dialect import as_regex
+WORD = r"\p{L}\p{N}_"
+NOT_WORD = r"\p{M}\p{S}\p{Z}\p{C}\p{Pd}\p{Ps}\p{Pe}\p{Pi}\p{Pf}\p{Po}‿⁀⁔︳︴﹍-﹏＿"
+BLANK = r"\s\x1c-\x1f"
+NOT_BLANK = r"\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Co}\p{Cs}\p{Cn}\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+IN_CLASS = {r"\w": WORD, r"\W": NOT_WORD, r"\s": BLANK, r"\S": NOT_BLANK, "[": r"\["}
+NOT_EMPTY = "" if re.search(r"\B", "") else r"(?!\A\Z)"
+"""Before Python 3.14, `\\B` is nowhere in an empty text."""
+OUTSIDE = {
+    r"\w": f"[{WORD}]",
+    r"\W": f"[^{WORD}]",
+    r"\s": f"[{BLANK}]",
+    r"\S": f"[^{BLANK}]",
+    r"\b": f"(?:(?<=[{WORD}])(?![{WORD}])|(?<![{WORD}])(?=[{WORD}]))",
+    r"\B": f"(?:(?<=[{WORD}])(?=[{WORD}])|{NOT_EMPTY}(?<![{WORD}])(?![{WORD}]))",
+    "{": r"\{",
+}
+Rules = tuple[Mapping[str, str], Mapping[str, str]]
+"""What is written for a token outside of brackets, and within."""
+UNICODE: Rules = (OUTSIDE, IN_CLASS)
+ASCII: Rules = ({r"\B": rf"(?:{NOT_EMPTY}\B)", "{": r"\{"}, {"[": r"\["})
+"""For patterns that are ASCII only as a whole."""
+ASCII_KINDS = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t-\r\x20"}
+ASCII_OTHERS = {
+    "D": r"\x00-/:-\U0010ffff",
+    "W": r"\x00-/:-@\x5b-\x5e`\x7b-\U0010ffff",
+    "S": r"\x00-\x08\x0e-\x1f!-\U0010ffff",
+}
+ASCII_PART: Rules = (
+    {
+        **{rf"\{kind}": f"[{chars}]" for kind, chars in (ASCII_KINDS | ASCII_OTHERS).items()},
+        r"\b": OUTSIDE[r"\b"].replace(WORD, ASCII_KINDS["w"]),
+        r"\B": OUTSIDE[r"\B"].replace(WORD, ASCII_KINDS["w"]),
+        "{": r"\{",
+    },
+    {**{rf"\{kind}": chars for kind, chars in (ASCII_KINDS | ASCII_OTHERS).items()}, "[": r"\["},
+)
+"""For groups that are ASCII only, in a pattern that is not: `regex` loses track of these."""
+NOTHING = "(?:(?!))"
+CLASS = r"\[\^?\]?(?:\\N\{[^}]*\}|\\.|[^\]])*\]"
+"""A bracket right after the beginning does not end it."""
+TOKEN = re.compile(
+    rf"""(?sx)
+    \\N\{{[^}}]*\}} | \\.               # an escape
+    | {CLASS}
+    | \{{(?:\d+(?:,\d*)?|,\d*)\}}       # a repetition
+    | \(\?\#[^)]*\)                     # a comment
+    | .
+    """
+)
+TOKEN_IN_CLASS = re.compile(r"(?s)\\N\{[^}]*\}|\\.|.")
+LINE_COMMENT = re.compile(r"\#[^\n]*")
+OWN_FLAGS = re.compile(r"\(\?([aiLmsux]*)(?:-([imsx]+))?:")
+"""The beginning of a group with flags of its own: those that it switches on, and off."""
+OWN_LETTERS = (
+    "it has a group with the flag 'a' or 'u', and is without regard to case or ASCII only; write such a group without "
+    "that flag and with its classes spelt out, as [0-9A-Za-z_]"
+)
+COUNTED = re.compile(r"\{(\d+)")
+MOST_PARTS = 20_000
+"""`regex` writes a repeated group out as often as it has to occur: 100,000 parts took 0.3 s, 200,000 crashed it."""
+TOO_LARGE = (
+    f"its counted repetitions hold one another and have more than {MOST_PARTS} parts together; count less often, as in "
+    "(?:a{0,100}) in place of (?:a{100})"
+)
+LEFT_OUT = " \t\n\r\f\v"
+"""The white space that the flag `x` leaves out of a pattern."""
+
+
+def as_regex(pattern: str, flags: int = 0) -> str:
+    """The pattern for `regex` (version 0), to be compiled with the same flags.
+
+    Raises re.error for one that `re` cannot read, and ValueError for one that `regex` cannot be given: it does not know
+    which letters are the same in a part of a pattern alone, and needs too much memory for counted repetitions of
+    counted repetitions.
+    """
+    flags = re.compile(pattern, flags).flags
+    ignore_case = bool(flags & re.IGNORECASE)
+    scopes = [(ASCII if flags & re.ASCII else UNICODE, bool(flags & re.VERBOSE))]  # the groups around a place
+    own_letters = False
+    tokens: list[str] = []
+    written: list[str] = []
+    place = 0
+    while place < len(pattern):
+        rules, verbose = scopes[-1]
+        comment = LINE_COMMENT.match(pattern, place) if verbose else None
+        found = comment or OWN_FLAGS.match(pattern, place) or TOKEN.match(pattern, place)
+        assert found is not None  # the last alternative of a token is any character
+        token = found.group()
+        place += len(token)
+        tokens.append(token)
+        written.append(_rewritten(token, rules, verbose))
+        if token == ")":
+            scopes.pop()
+        elif own := OWN_FLAGS.fullmatch(token):
+            on, off = own.group(1), own.group(2) or ""
+            own_letters, ignore_case = own_letters or "a" in on or "u" in on, ignore_case or "i" in on
+            own_rules = ASCII_PART if "a" in on else UNICODE if "u" in on else rules
+            scopes.append((own_rules, "x" in on or (verbose and "x" not in off)))
+        elif token == "(":
+            scopes.append(scopes[-1])
+    if own_letters and (ignore_case or flags & re.ASCII):
+        raise ValueError(OWN_LETTERS)
+    _check_copies(tokens)
+    return "".join(written)
+
+
+def _check_copies(tokens: Iterable[str]) -> None:
+    """Raises ValueError where groups with counted repetitions hold one another, and together are too large."""
+    sizes, last = [0], 0  # parts of each group around a place; parts of the group that has just ended
+    for token in tokens:
+        if token == "(" or OWN_FLAGS.fullmatch(token):
+            sizes.append(1)
+        elif token == ")":
+            last = sizes.pop()
+            sizes[-1] += last
+            continue
+        elif counted := COUNTED.match(token):
+            copies = min(int(counted[1]), MOST_PARTS + 1)
+            sizes[-1] += last * max(copies - 1, 0)
+            if last * copies > MOST_PARTS:
+                raise ValueError(TOO_LARGE)
+        else:
+            sizes[-1] += 1
+        last = 0
+
+
+def _rewritten(token: str, rules: Rules, verbose: bool) -> str:
+    outside, in_class = rules
+    if len(token) > 1 and token.startswith("["):
+        tokens = TOKEN_IN_CLASS.findall(token[1:])
+        if tokens[0] == "^" and any({rf"\{kind}", rf"\{kind.upper()}"} <= set(tokens) for kind in "dsw"):
+            return NOTHING  # neither one kind nor its opposite: `regex` would find any character
+        return "[" + "".join(in_class.get(part, part) for part in tokens)
+    if verbose and token.isspace() and token not in LEFT_OUT:
+        return "\\" + token
+    return outside.get(token, token)
+
 
 T = TypeVar("T")
 SECONDS = 2.0

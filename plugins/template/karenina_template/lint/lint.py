@@ -20,12 +20,10 @@ from attrs import frozen
 from karenina_vocabulary.handle import TemplateHandle
 
 from ..language.to_json import plain
-from .limits import Severity, Weighed, read_bounds, read_options
-from .patterns import read_pattern
+from .patterns import Severity, Weighed, read_bounds, read_options, read_pattern
 from .positions import Path, Place, Reading, Where, dotted, read_schema
-from .reach import Reach
 from .references import Scalar, Sought, number_of, same
-from .severity import Subject
+from .severity import Reach, Subject
 
 __all__ = [
     "LEAST_LISTS",

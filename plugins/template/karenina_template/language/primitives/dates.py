@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 
 from attrs import field, frozen
 
-from .base import VerificationPrimitive
-from .parameters import one_of, whole_number
+from .base import VerificationPrimitive, one_of, whole_number
 
 _LONGEST = 100
 """Characters. No date is longer; a whole paragraph is none."""

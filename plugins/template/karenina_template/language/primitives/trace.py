@@ -10,8 +10,7 @@ from attrs.validators import optional
 
 from ..normalize import canonical
 from ..searches import Expression
-from .base import VerificationPrimitive
-from .parameters import compiled, flag_names, one_of, whole_number
+from .base import VerificationPrimitive, compiled, flag_names, one_of, whole_number
 
 
 @frozen
