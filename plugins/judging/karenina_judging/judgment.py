@@ -41,7 +41,6 @@ class JudgmentStrategy(Protocol):
 
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
         """Raises ParseError where the judge's replies cannot be used, PortError where it cannot be reached."""
-        ...
 
 
 class TraitStrategy(Protocol):
@@ -51,7 +50,6 @@ class TraitStrategy(Protocol):
 
     async def score(self, trait: LLMRubricTrait, case: TraitCase, rules: TraitEvidenceRules) -> TraitScore:
         """The score of a boolean or score trait, with its evidence. It takes its own places (`case.in_turn`)."""
-        ...
 
 
 NOT_PERFORMED: Mapping[str, Any] = MappingProxyType(

@@ -6,20 +6,19 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, fields, fields_dict
+from attrs import evolve, fields_dict
 from karenina_judging.dynamic_traits import ABSENT, Presence, undecided
 from karenina_judging.dynamic_traits import presence_of as found_in
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
-from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems
+from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems, failure
 from karenina_vocabulary.rubric_config import DeepJudgmentRubricSettings
+from karenina_vocabulary.rubric_part import RubricPart
 from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core import Category, Karenina, Rubric, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
-from karenina_core.errors import KareninaError, Problem, one_line
-from karenina_core.log import get_logger
-from karenina_core.pipeline.engine import stops_item
+from karenina_core.errors import Problem
 from karenina_core.pipeline.stage import with_other_traits
 from karenina_core.values.fields import changed
 from karenina_core.values.rubric import RubricTrait
@@ -29,7 +28,6 @@ from .reporting import artifacts, evidence_fields, evidence_warnings, plain_text
 AGENTIC = "agentic"
 """Traits of this type are investigated by a stage of their own."""
 ROOT_FIELDS = ("evaluation_input", "used_full_trace", "trace_extraction_error")
-log = get_logger("karenina.rubric")
 PREFIX = "deep_judgment_rubric_"
 DEEP = tuple(name for name in fields_dict(DeepJudgmentRubricSettings))
 WITHOUT_EFFECT = {
@@ -61,23 +59,8 @@ class RubricEvaluation(Stage):
         ArtifactKeys.METRIC_RESULTS,
     )
     result_fields = (
-        "rubric_evaluation_performed",
-        "rubric_evaluation_strategy",
-        "rubric_used_full_trace",
-        "llm_trait_scores",
-        "llm_trait_labels",
-        "regex_trait_scores",
-        "callable_trait_scores",
-        "metric_trait_scores",
-        "metric_trait_confusion_lists",
-        "extra_trait_scores",
-        "trait_details",
-        "trait_scales",
-        "trait_states",
-        "trait_provenance",
-        "dynamic_rubric_promoted_traits",
-        "dynamic_rubric_skipped_traits",
-        *(attribute.name for attribute in fields(DeepJudgmentRubricPart)),
+        *(name for name in fields_dict(RubricPart) if not name.startswith(f"{AGENTIC}_")),
+        *fields_dict(DeepJudgmentRubricPart),
         *ROOT_FIELDS,
     )
     extends = ("caveats",)
@@ -197,11 +180,8 @@ async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait])
             case.context.warn(f"the evaluator of {type_name!r} scored traits that it was not given: {names:.200}")
         return scores
     except BaseException as error:  # an evaluator is third-party code, and its failure is that of its traits
-        if stops_item(error):
-            raise
-        if not isinstance(error, KareninaError):
-            log.warning("an evaluator of traits failed", type=type_name, error=one_line(error))
-        return {trait.name: sound(trait, TraitScore.failed(error)) for trait in traits}
+        failed = failure(error, "an evaluator of traits failed", type=type_name)
+        return {trait.name: sound(trait, failed) for trait in traits}
 
 
 async def presence_of(case: TraitCase) -> Presence:

@@ -24,6 +24,7 @@ from karenina_vocabulary.traits import LLMRubricTrait, MetricRubricTrait, RegexR
 from karenina_core import VerificationContext
 from karenina_core.errors import ErrorKind, one_line, shortened
 from karenina_core.pipeline.engine import stops_item
+from karenina_core.values.fields import is_number
 from karenina_core.values.rubric import RubricTrait
 
 LONGEST_TEXT = 1000
@@ -182,16 +183,13 @@ def _misfit(trait: RubricTrait, scale: Mapping[str, Any], value: Any) -> str:
         return misfit("boolean", scale, value)
     if isinstance(trait, MetricRubricTrait):
         wanted = misfit("metric", scale, value)
-        return wanted or ("" if all(map(_is_number, value.values())) else "a table of counts and metrics")
+        sound_parts = wanted or all(part is None or is_number(part) for part in value.values())
+        return wanted or ("" if sound_parts else "a table of counts and metrics")
     if wanted := misfit(scale_kind(scale), scale, value):
         return wanted
     if isinstance(trait, ScoredTrait) and not trait.validate_score(value):  # a fraction, where numbers are whole
         return f"a number from {trait.min_score} to {trait.max_score}"
     return ""
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _evidence(evidence: Any) -> TraitEvidence | None:
@@ -301,7 +299,14 @@ def evidence_fields(
     deep = {trait.name for trait in traits if trait.name in found or _was_to_be(context, trait, scores)}
     if not deep:
         return {"deep_judgment_rubric_performed": False}
-    metadata = {name: _metadata(scores[name]) for name in scores if name in deep}
+    metadata = {
+        name: {
+            **(NOTHING if score.evidence is None else score.evidence.metadata),
+            **({} if score.state == "ok" else {"error": score.reason}),
+        }
+        for name, score in scores.items()
+        if name in deep
+    }
     return {
         "deep_judgment_rubric_performed": True,
         "extracted_rubric_excerpts": {
@@ -351,11 +356,6 @@ def _was_to_be(context: VerificationContext, trait: RubricTrait, scores: Mapping
         and isinstance(trait, LLMRubricTrait)
         and evidence_rules(context.config, trait, context.question_id) is not None
     )
-
-
-def _metadata(score: TraitScore) -> dict[str, Any]:
-    known = NOTHING if score.evidence is None else score.evidence.metadata
-    return {**known, **({} if score.state == "ok" else {"error": score.reason})}
 
 
 def _table(traits: Sequence[RubricTrait], scores: Mapping[str, TraitScore | None]) -> dict[str, Any]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from karenina_core import hookimpl
 
 from . import names
-
-if TYPE_CHECKING:
-    from karenina_vocabulary.kinds import PrimitiveRegistry
 
 NAMES = {
     name: module
@@ -21,6 +18,6 @@ NAMES = {
 
 
 @hookimpl
-def karenina_register_primitives(registry: PrimitiveRegistry) -> None:
+def karenina_register_primitives(registry: Any) -> None:
     for name, module in NAMES.items():
         registry.add(f"{module}:{name}", name=name)

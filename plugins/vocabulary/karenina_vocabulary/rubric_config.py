@@ -54,37 +54,36 @@ class TraitDeepJudgment:
 Entries = Mapping[str, TraitDeepJudgment]
 
 
-def _entry(name: str, value: Any) -> TraitDeepJudgment:
-    if isinstance(value, TraitDeepJudgment):
-        return value
+def _table(value: Any, where: str, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{name}: expected a table of settings, got {value!r}")
-    known = fields_dict(TraitDeepJudgment)
+        raise ValueError(f"{where}: expected a table of {what}, got {value!r}")
+    if others := [name for name in value if not isinstance(name, str)]:
+        raise ValueError(f"{where}: names are texts, not {others[0]!r}; write it in quotes")
+    return value
+
+
+def _check_known(value: Mapping[str, Any], known: Mapping[str, Any], where: str = "") -> None:
     if unknown := [str(key) for key in value if key not in known]:
-        raise ValueError(f"{name}: unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
-    try:
-        return TraitDeepJudgment(**value)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+        raise ValueError(f"{where}unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
 
 
 def _entries(value: Any, where: str = "global") -> dict[str, TraitDeepJudgment]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{where}: expected a table of traits, got {value!r}")
-    return {_name(where, name): _entry(f"{where}.{name}", entry) for name, entry in value.items()}
-
-
-def _name(where: str, name: Any) -> str:
-    if not isinstance(name, str):
-        raise ValueError(f"{where}: names are texts, not {name!r}; write it in quotes")
-    return name
+    found: dict[str, TraitDeepJudgment] = {}
+    for trait, given in _table(value, where, "traits").items():
+        name, entry = f"{where}.{trait}", given
+        if not isinstance(given, TraitDeepJudgment):
+            _check_known(_table(given, name, "settings"), fields_dict(TraitDeepJudgment), f"{name}: ")
+            try:
+                entry = TraitDeepJudgment(**given)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        found[trait] = entry
+    return found
 
 
 def _by_question(value: Any) -> dict[str, Entries]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"question_specific: expected a table of questions, got {value!r}")
     where = "question_specific"
-    return {_name(where, question): _entries(traits, f"{where}.{question}") for question, traits in value.items()}
+    return {name: _entries(traits, f"{where}.{name}") for name, traits in _table(value, where, "questions").items()}
 
 
 @frozen(kw_only=True)
@@ -104,8 +103,7 @@ class DeepJudgmentRubricConfig:
         if not isinstance(value, Mapping):
             raise ValueError(f"expected a table with global and question_specific, got {value!r}")
         known = {"global": "global_traits", "question_specific": "question_specific"}
-        if unknown := [str(key) for key in value if key not in known]:
-            raise ValueError(f"unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+        _check_known(value, known)
         return cls(**{known[key]: entries for key, entries in value.items()})
 
     from_plain = of

@@ -21,21 +21,6 @@ from attrs import frozen
 
 from karenina_core.errors import TemplateError, did_you_mean
 
-__all__ = [
-    "AllOf",
-    "AnyOf",
-    "AtLeastN",
-    "Condition",
-    "FieldCheck",
-    "Standing",
-    "condition_from_spec",
-    "condition_problems",
-    "condition_spec",
-    "evaluate",
-    "fields_of",
-    "strategy_name",
-]
-
 MAX_DEPTH = 40
 """Levels of a tree. Nobody reads more, and every level costs a call when it is evaluated."""
 
@@ -54,27 +39,25 @@ class FieldCheck:
 
 
 @frozen(init=False)
-class AllOf:
+class _Group:
+    conditions: tuple[Condition, ...]
+
+    def __init__(self, *given: Any, conditions: Any = None) -> None:
+        _attrs_init(self, _conditions(type(self).__name__, given, conditions))
+
+
+@frozen(init=False)
+class AllOf(_Group):
     """Passes when every condition does; without conditions it passes."""
 
     type: ClassVar[str] = "all_of"
 
-    conditions: tuple[Condition, ...]
-
-    def __init__(self, *given: Any, conditions: Any = None) -> None:
-        _attrs_init(self, _conditions("AllOf", given, conditions))
-
 
 @frozen(init=False)
-class AnyOf:
+class AnyOf(_Group):
     """Passes when at least one condition does; without conditions it fails."""
 
     type: ClassVar[str] = "any_of"
-
-    conditions: tuple[Condition, ...]
-
-    def __init__(self, *given: Any, conditions: Any = None) -> None:
-        _attrs_init(self, _conditions("AnyOf", given, conditions))
 
 
 @frozen(init=False)

@@ -90,40 +90,43 @@ def compare(
     Raises TemplateError where a primitive cannot compare a value, or where the evidence that it needs is not there.
     """
     evidence = evidence or Evidence()
-    findings = check_values(verified, values, evidence.accepted) | check_evidence(verified, values, evidence)
+    findings = check_values(verified, values, evidence) | check_evidence(verified, values, evidence)
     return conclude(verified, tree or AllOf(map(FieldCheck, verified)), findings)
 
 
 def check_values(
-    verified: Mapping[str, Verification], values: Mapping[str, Any], accepted: frozenset[str] = frozenset()
+    verified: Mapping[str, Verification], values: Mapping[str, Any], evidence: Evidence
 ) -> dict[str, Finding]:
     """The findings of all fields that are decided from their extracted value alone."""
-    found: dict[str, Finding] = {}
-    for name, verification in verified.items():
-        if verification.kind == "value":
-            value = values.get(name)
-            found[name] = (
-                ACCEPTED if name in accepted else NOTHING if value is None else _compared(name, verification, value)
-            )
-    return found
+    own = {name: found for name, found in verified.items() if found.kind == "value"}
+    return {name: _finding(name, found, values.get(name), evidence) for name, found in own.items()}
 
 
 def check_evidence(
     verified: Mapping[str, Verification], values: Mapping[str, Any], evidence: Evidence
 ) -> dict[str, Finding]:
     """The findings of all other fields."""
-    found: dict[str, Finding] = {}
-    for name, verification in verified.items():
-        if verification.kind == "value":
-            continue
-        value = values.get(name)
-        if name in evidence.accepted:
-            found[name] = ACCEPTED
-        elif verification.kind == "trace":
-            found[name] = _seen_in_trace(name, verification, evidence)
-        else:
-            found[name] = NOTHING if value is None else _similar(name, verification, value, evidence)
-    return found
+    others = {name: found for name, found in verified.items() if found.kind != "value"}
+    return {name: _finding(name, found, values.get(name), evidence) for name, found in others.items()}
+
+
+def _finding(name: str, verification: Verification, value: Any, evidence: Evidence) -> Finding:
+    if name in evidence.accepted:
+        return ACCEPTED
+    if verification.kind == "trace":
+        return _seen_in_trace(name, verification, evidence)
+    if value is None:
+        return NOTHING
+    if verification.kind == "semantic":
+        return _similar(name, verification, value, evidence)
+    primitive = verification.primitive
+    result = _asked(name, primitive, "check", lambda: primitive.check(value, verification.expected()))
+    score = float(result)  # counts where the primitive has no score of its own within 0 and 1
+    if type(primitive).score is not VerificationPrimitive.score:
+        with suppress(Exception):  # the verdict does not depend on it
+            own = float(primitive.score(value, verification.expected()))
+            score = score if math.isnan(own) else min(max(own, 0.0), 1.0)
+    return result, score
 
 
 def remarks_on(
@@ -149,17 +152,6 @@ def conclude(verified: Mapping[str, Verification], tree: Condition, findings: Ma
     weights = {name: verification.weight for name, verification in verified.items()}
     standing = evaluate(tree, results, scores, weights)
     return Comparison(results, scores, standing.passed, standing.score)
-
-
-def _compared(name: str, verification: Verification, value: Any) -> Finding:
-    primitive = verification.primitive
-    result = _asked(name, primitive, "check", lambda: primitive.check(value, verification.expected()))
-    score = float(result)  # counts where the primitive has no score of its own within 0 and 1
-    if type(primitive).score is not VerificationPrimitive.score:
-        with suppress(Exception):  # the verdict does not depend on it
-            own = float(primitive.score(value, verification.expected()))
-            score = score if math.isnan(own) else min(max(own, 0.0), 1.0)
-    return result, score
 
 
 def _asked(name: str, primitive: VerificationPrimitive, method: str, call: Callable[[], object]) -> bool:

@@ -22,20 +22,9 @@ from karenina_vocabulary.handle import TemplateHandle
 from ..language.to_json import plain
 from .patterns import Severity, Weighed, read_bounds, read_options, read_pattern
 from .positions import Path, Place, Reading, Where, dotted, read_schema
-from .references import Scalar, Sought, number_of, same
+from .references import Scalar, Sought, same
 from .severity import Reach, Subject
-
-__all__ = [
-    "LEAST_LISTS",
-    "RARE",
-    "Finding",
-    "Severity",
-    "Where",
-    "lint_benchmark",
-    "lint_schema",
-    "lint_template",
-    "one_sided_positions",
-]
+from .spelling import number_of
 
 LEAST_LISTS = 5
 """Fewer lists say nothing about an author's habit."""

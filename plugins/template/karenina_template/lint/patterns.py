@@ -8,14 +8,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+import re._parser as parser  # type: ignore[import-not-found]  # typeshed leaves it out; hypothesis uses it too
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
 from ..language.primitives.base import VerificationPrimitive
 from ..language.primitives.text import ContainsAll, ContainsAny, RegexMatch
-from .references import Scalar, Sought, is_common, number_of, trivial_text
-from .spelling import squeezed
+from .references import Scalar, Sought, is_common, trivial_text
+from .spelling import number_of, squeezed
 
 Severity = Literal["leak", "hint", "note"]
 Weighed = tuple[Severity, str]
@@ -135,118 +136,50 @@ def spelled_out(pattern: str) -> frozenset[str] | None:
     if len(pattern) > _MOST_PATTERN:
         return None
     try:
-        texts, rest = _alternatives(pattern)
-    except (_Unreadable, RecursionError):
+        return _texts(parser.parse(pattern))
+    except (_Unreadable, re.error, RecursionError, OverflowError, FutureWarning):  # warnings may be errors
         return None
-    return texts if not rest else None
 
 
-def _alternatives(rest: str) -> tuple[frozenset[str], str]:
-    texts: frozenset[str] = frozenset()
-    while True:
-        found = frozenset({""})
-        while rest and rest[0] not in "|)":
-            part, rest = _repeated(*_atom(rest))
-            found = _joined(found, part)
-        texts = _few(texts | found)
-        if not rest.startswith("|"):
-            return texts, rest
-        rest = rest[1:]
-
-
-def _few(texts: frozenset[str]) -> frozenset[str]:
-    if len(texts) > _MOST_TEXTS:
-        raise _Unreadable
+def _texts(parts: Iterable[tuple[Any, Any]]) -> frozenset[str]:
+    texts = frozenset({""})
+    for kind, given in parts:
+        found = _texts_of(kind.name, given)
+        # Too many together: which of them it is does not matter any more.
+        found = found if len(texts) * len(found) <= _MOST_TEXTS else frozenset({ANYTHING})
+        texts = frozenset(a + b for a, b in itertools.product(texts, found))
     return texts
 
 
-def _joined(left: frozenset[str], right: frozenset[str]) -> frozenset[str]:
-    if len(left) * len(right) > _MOST_TEXTS:
-        right = frozenset({ANYTHING})
-    return frozenset(a + b for a, b in itertools.product(left, right))
-
-
-def _atom(rest: str) -> tuple[frozenset[str], str]:
-    mark = rest[0]
-    if mark in "^$":
-        return frozenset({""}), rest[1:]
-    if mark == ".":
-        return frozenset({ANYTHING}), rest[1:]
-    if mark == "(":
-        return _group(rest)
-    if mark == "[":
-        return _class(rest)
-    if mark in "*+?":
-        raise _Unreadable
-    if mark != "\\":
-        return frozenset({mark}), rest[1:]
-    mark = rest[1:2]
-    if mark in ("b", "B", "A", "Z"):
-        return frozenset({""}), rest[2:]
-    if mark in ("d", "D", "w", "W", "S"):
-        return frozenset({ANYTHING}), rest[2:]
-    if mark != "s" and (not mark or mark.isalnum()):
-        raise _Unreadable
-    return frozenset({" " if mark == "s" else mark}), rest[2:]
-
-
-def _group(rest: str) -> tuple[frozenset[str], str]:
-    inner = rest[1:]
-    if inner.startswith("?"):
-        head, colon, after = inner.partition(":")
-        if inner.startswith("?P<") and ">" in inner:
-            inner = inner.partition(">")[2]
-        elif colon and all(mark in "?aimsux-" for mark in head):
-            inner = after
-        elif (flags := inner.partition(")"))[1] and all(mark in "?aimsux" for mark in flags[0]):
-            return frozenset({""}), flags[2]
-        else:
+def _texts_of(kind: str, given: Any) -> frozenset[str]:
+    """The texts of one node of the parser's tree."""
+    match kind:
+        case "LITERAL":
+            return frozenset({chr(given)})
+        case "AT":
+            return frozenset({""})
+        case "ANY" | "NOT_LITERAL" | "NEGATE":
+            return frozenset({ANYTHING})
+        case "CATEGORY":
+            return frozenset({" " if given.name == "CATEGORY_SPACE" else ANYTHING})
+        case "RANGE":
+            return frozenset(map(chr, range(given[0], min(given[1], given[0] + 20) + 1)))
+        case "IN":
+            marks = frozenset[str]().union(*(_texts_of(one.name, part) for one, part in given))
+            return marks if len(marks) <= 10 and ANYTHING not in marks else frozenset({ANYTHING})
+        case "SUBPATTERN":
+            return _texts(given[3])
+        case "BRANCH":
+            texts = frozenset[str]().union(*map(_texts, given[1]))
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT" if given[1] > 8:
+            return frozenset({ANYTHING})
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            texts = frozenset[str]().union(*(_texts([*given[2]] * times) for times in range(given[0], given[1] + 1)))
+        case _:
             raise _Unreadable
-    texts, after = _alternatives(inner)
-    if not after.startswith(")"):
+    if len(texts) > _MOST_TEXTS:
         raise _Unreadable
-    return texts, after[1:]
-
-
-def _class(rest: str) -> tuple[frozenset[str], str]:
-    end = rest.find("]", 2)
-    if end < 0:
-        raise _Unreadable
-    body, after = rest[1:end], rest[end + 1 :]
-    if body.startswith("^") or "\\" in body or "[" in body:
-        return frozenset({ANYTHING}), after
-    marks: set[str] = set()
-    while body:
-        if body[1:2] == "-" and len(body) > 2:
-            marks.update(map(chr, range(ord(body[0]), min(ord(body[2]), ord(body[0]) + 20) + 1)))
-            body = body[3:]
-        else:
-            marks.add(body[0])
-            body = body[1:]
-    return (frozenset(marks) if len(marks) <= 10 else frozenset({ANYTHING})), after
-
-
-def _repeated(part: frozenset[str], rest: str) -> tuple[frozenset[str], str]:
-    mark = rest[:1]
-    if mark == "?":
-        part, rest = part | {""}, rest[1:]
-    elif mark in ("*", "+"):
-        part, rest = frozenset({ANYTHING}), rest[1:]
-    elif mark == "{":
-        low, comma, high = rest[1:].partition("}")[0].partition(",")
-        if "}" not in rest or not low.isdecimal() or (high and not high.isdecimal()):
-            raise _Unreadable
-        rest = rest.partition("}")[2]
-        times = range(int(low), (int(high) if high else int(low)) + 1)
-        if (comma and not high) or times.stop > 9:
-            return frozenset({ANYTHING}), rest.removeprefix("?")
-        powers = [frozenset({""})]
-        while len(powers) < times.stop:
-            powers.append(_joined(powers[-1], part))
-        part = _few(frozenset().union(*powers[times.start :]))
-    else:
-        return part, rest
-    return part, rest[1:] if rest[:1] in ("?", "+") else rest
+    return texts
 
 
 _OPEN_ENDS = re.compile(r"^\^?\.[*+]\??|(?<!\\)\.[*+]\??\$?$")

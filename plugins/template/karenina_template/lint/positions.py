@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 
-from .references import squeezed, words_of
+from .references import words_of
+from .spelling import squeezed
 
 Path = tuple[str, ...]
 Where = Literal[

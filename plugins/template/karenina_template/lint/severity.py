@@ -24,12 +24,11 @@ from .references import (
     is_trivial,
     keys_of_data,
     mentions,
-    number_of,
     part_of_name,
     same,
     words_of,
 )
-from .spelling import prepared
+from .spelling import number_of, prepared
 
 _LESS: Mapping[Severity, Severity] = {"leak": "hint", "hint": "note", "note": "note"}
 _RANK: Mapping[Severity, int] = {"leak": 0, "hint": 1, "note": 2}
