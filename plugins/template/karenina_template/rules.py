@@ -23,7 +23,6 @@ from .language import primitives
 from .language.answer import BaseAnswer, verification_of, written_by_author
 from .language.author_code import author_code
 from .language.extraction import extraction_class, fill, keys_of
-from .language.patterns import pattern_problems
 from .language.primitives.base import VerificationPrimitive
 from .language.primitives.dates import DateMatch, DateTolerance, read_moment
 from .language.primitives.numeric import (
@@ -33,6 +32,7 @@ from .language.primitives.numeric import (
     NumericThresholdGraded,
     NumericTolerance,
 )
+from .language.searches import pattern_problems
 from .language.to_json import plain, shown
 from .language.verification import Verification
 

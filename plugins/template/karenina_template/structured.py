@@ -28,8 +28,7 @@ from .language.answer import BaseAnswer, VerifiedField, is_taken
 from .language.coercions import careful_reader
 from .language.extraction import any_field_names
 from .language.primitives.base import VerificationPrimitive, primitive_from_spec
-from .language.primitives.text import SemanticMatch
-from .language.primitives.trace import TracePrimitive
+from .language.primitives.text import SemanticMatch, TracePrimitive
 from .language.strategies import Condition, condition_from_spec, condition_problems
 from .model_handle import THREAD, ModelHandle, open_class
 

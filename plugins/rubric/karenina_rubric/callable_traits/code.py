@@ -169,7 +169,11 @@ class Code:
 
         def work() -> None:
             try:
-                self._settle(self._read())
+                assert self._load is not None
+                self._settle(Loaded(self._load()))
+            except BaseException as error:  # unpickling runs third-party code
+                advice = "save the benchmark again, where its packages are installed, with this version of Python"
+                self._settle(Loaded(failure=f"its code cannot be loaded: {one_line(error)}; {advice}"))
             finally:
                 PROCESS.end(place)
 
@@ -185,14 +189,6 @@ class Code:
                 return False
             self._loading = place
             return True
-
-    def _read(self) -> Loaded:
-        try:
-            assert self._load is not None
-            return Loaded(self._load())
-        except BaseException as error:  # unpickling runs third-party code
-            advice = "save the benchmark again, where its packages are installed, with this version of Python"
-            return Loaded(failure=f"its code cannot be loaded: {one_line(error)}; {advice}")
 
     def _settle(self, loaded: Loaded) -> Loaded:
         """The first outcome counts: a function that is loaded too late is not used."""
@@ -280,37 +276,25 @@ def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
     True is no number. Numbers are kept as they are: neither rounded nor moved into the scale.
     """
     if trait.kind == "boolean":
-        if type(value) is not bool:
-            return _unfit(value, "True or False")
-        return TraitScore(value=value is not trait.invert_result)
-    return _literal(trait, value) if trait.kind == "literal" else _number(trait, value)
-
-
-def _number(trait: CallableRubricTrait, value: Any) -> TraitScore:
+        fits = type(value) is bool
+        return TraitScore(value=value is not trait.invert_result) if fits else _unfit(value, "True or False")
+    if trait.kind == "literal":
+        if not isinstance(value, str):
+            return _unfit(value, "the name of a class")
+        text, _ = sanitize(str(value))
+        index, known = trait.get_class_index(text), trait.get_class_names()
+        if index < 0:
+            what = f"its function returned {_shown(text)}, which is not one of: {', '.join(known)}"
+            return TraitScore(state="invalid", reason=what, label=text)
+        return TraitScore(value=index, label=known[index], details={"label": known[index]})
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _unfit(value, "a number")
     number = float(value) if isinstance(value, float) else int(value)
-    low, high = trait.min_score, trait.max_score
-    if isinstance(number, float) and not math.isfinite(number):
-        return TraitScore(state="invalid", reason=f"its function returned {number}, which is no number of a scale")
-    if not trait.validate_score(number):
-        reason = f"its function returned {_shown(number)}, which is not between {low} and {high}"
-        return TraitScore(state="invalid", reason=reason)
-    return TraitScore(value=number)
-
-
-def _literal(trait: CallableRubricTrait, value: Any) -> TraitScore:
-    if not isinstance(value, str):
-        return _unfit(value, "the name of a class")
-    text, _ = sanitize(str(value))
-    index = trait.get_class_index(text)
-    if index < 0:
-        known = ", ".join(trait.get_class_names())
-        return TraitScore(
-            state="invalid", reason=f"its function returned {_shown(text)}, which is not one of: {known}", label=text
-        )
-    label = trait.get_class_names()[index]
-    return TraitScore(value=index, label=label, details={"label": label})
+    if trait.validate_score(number):
+        return TraitScore(value=number)
+    finite = isinstance(number, int) or math.isfinite(number)
+    what = f"not between {trait.min_score} and {trait.max_score}" if finite else "no number of a scale"
+    return TraitScore(state="invalid", reason=f"its function returned {_shown(number)}, which is {what}")
 
 
 def _unfit(value: Any, wanted: str) -> TraitScore:

@@ -224,12 +224,8 @@ def condition_spec(condition: Condition) -> dict[str, Any]:
     return {"type": condition.type, **number, **children}
 
 
-def condition_from_spec(spec: Any) -> Condition:
-    """Make the tree that `spec` describes. Raises TemplateError for what is no tree."""
-    return _read(spec, 1)
-
-
-def _read(spec: Any, level: int) -> Condition:
+def condition_from_spec(spec: Any, level: int = 1) -> Condition:
+    """Make the tree that `spec` describes, at this level of a larger one. Raises TemplateError for what is no tree."""
     form = '{"type": "any_of", "conditions": [{"type": "field_check", "field": "drug"}]}'
     if not isinstance(spec, Mapping) or not isinstance(kind := spec.get("type"), str):
         raise TemplateError(f"a condition is written {form}, not {spec!r:.200}")
@@ -250,7 +246,7 @@ def _read(spec: Any, level: int) -> Condition:
     if "conditions" in given:
         if not isinstance(given["conditions"], list | tuple):
             raise TemplateError(f"{kind}: conditions must be a list, not {given['conditions']!r:.200}")
-        given["conditions"] = [_read(part, level + 1) for part in given["conditions"]]
+        given["conditions"] = [condition_from_spec(part, level + 1) for part in given["conditions"]]
     try:
         made: Condition = NODES[kind](**given)
     except (TypeError, ValueError) as error:

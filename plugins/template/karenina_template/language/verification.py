@@ -17,8 +17,7 @@ from attrs import field, frozen
 from karenina_core.errors import TemplateError, one_line
 
 from .primitives.base import VerificationPrimitive
-from .primitives.text import SemanticMatch
-from .primitives.trace import TracePrimitive
+from .primitives.text import SemanticMatch, TracePrimitive
 from .strategies import AllOf, Condition, FieldCheck, evaluate
 
 _IMMUTABLE = (str, int, float, bool, bytes, frozenset, type(None))

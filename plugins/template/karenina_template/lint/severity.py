@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from ..language.to_json import shown
 from .patterns import Severity, Weighed
@@ -265,34 +265,20 @@ class _Group:
     """What places that belong to none of these fields reveal about the value."""
 
 
-@frozen(eq=False)
 class Reach:
     """The places of a schema and the subjects that they may reveal."""
 
-    places: Sequence[Place]
-    _subjects: Sequence[Subject]
-    _by_path: Mapping[Path, Sequence[int]] = field(init=False, repr=False)
-    _by_key: Mapping[Hashable, Sequence[int]] = field(init=False, repr=False)
-    _homes: Mapping[Value, frozenset[Path]] = field(init=False, repr=False)
-    _groups: dict[Value, _Group] = field(init=False, factory=dict, repr=False)
-
-    @_by_path.default
-    def _index_paths(self) -> Mapping[Path, Sequence[int]]:
-        return indexed((place.path, number) for number, place in enumerate(self.places))
-
-    @_by_key.default
-    def _index_keys(self) -> Mapping[Hashable, Sequence[int]]:
-        wanted = frozenset[Hashable]().union(*(subject.sought.keys for subject in self._subjects)) - {ANY}
-        return indexed((key, number) for number, place in enumerate(self.places) for key in _held(place, wanted))
-
-    @_homes.default
-    def _find_homes(self) -> Mapping[Value, frozenset[Path]]:
+    def __init__(self, places: Sequence[Place], subjects: Sequence[Subject]) -> None:
+        self.places = places
+        self._by_path = indexed((place.path, number) for number, place in enumerate(places))
+        wanted = frozenset[Hashable]().union(*(subject.sought.keys for subject in subjects)) - {ANY}
+        self._by_key = indexed((key, number) for number, place in enumerate(places) for key in _held(place, wanted))
+        self._homes: dict[Value, set[Path]] = {}
         """Where fields with this value speak about themselves."""
-        homes: dict[Value, set[Path]] = {}
-        for subject in self._subjects:
+        for subject in subjects:
             path = subject.path
-            homes.setdefault(_value(subject), set()).update(path[:end] for end in range(1, len(path) + 1))
-        return {value: frozenset(paths) for value, paths in homes.items()}
+            self._homes.setdefault(_value(subject), set()).update(path[:end] for end in range(1, len(path) + 1))
+        self._groups: dict[Value, _Group] = {}
 
     def weighed(self, subject: Subject) -> Iterator[tuple[Place, Weighed]]:
         """The places that reveal something about the value, in their order, and how much.
