@@ -12,13 +12,13 @@ from typing import Any, get_args
 
 from attrs import asdict, evolve
 from karenina_calls.ports.text import sanitize
-from karenina_judging.scoring import MISSING_LABEL, error_label
+from karenina_judging.scoring import error_label
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitEvidence, TraitScore, TraitState
 from karenina_vocabulary.rubric_config import evidence_rules
 from karenina_vocabulary.rubric_part import LABEL
 from karenina_vocabulary.template_kind import TemplateKind
-from karenina_vocabulary.trait_scale import misfit, scale_kind
+from karenina_vocabulary.trait_scale import MISSING_LABEL, misfit, scale_kind
 from karenina_vocabulary.traits import LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, ScoredTrait
 
 from karenina_core import VerificationContext
@@ -296,7 +296,9 @@ def evidence_fields(
 ) -> dict[str, Any]:
     """The fields of the part `deep_judgment_rubric`; nothing but `performed` where no trait was to be judged deeply."""
     found = {name: score.evidence for name, score in scores.items() if score.evidence is not None}
-    deep = {trait.name for trait in traits if trait.name in found or _was_to_be(context, trait, scores)}
+    # Those that were to be judged deeply, whatever became of them. Of one that was skipped, nothing was.
+    judged = [t for t in traits if isinstance(t, LLMRubricTrait) and scores[t.name].state != "skipped"]
+    deep = {t.name for t in judged if evidence_rules(context.config, t, context.question_id) is not None} | set(found)
     if not deep:
         return {"deep_judgment_rubric_performed": False}
     metadata = {
@@ -347,15 +349,6 @@ def evidence_warnings(scores: Mapping[str, TraitScore]) -> list[str]:
         f"deep judgment of {', '.join(map(repr, dict.fromkeys(names))):.{MOST_NAMED}}: {warning}"
         for warning, names in about.items()
     ]
-
-
-def _was_to_be(context: VerificationContext, trait: RubricTrait, scores: Mapping[str, TraitScore]) -> bool:
-    """Whether a trait was to be judged deeply, whatever became of it. Of one that was skipped, nothing was."""
-    return (
-        scores[trait.name].state != "skipped"
-        and isinstance(trait, LLMRubricTrait)
-        and evidence_rules(context.config, trait, context.question_id) is not None
-    )
 
 
 def _table(traits: Sequence[RubricTrait], scores: Mapping[str, TraitScore | None]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from attrs import field, fields_dict, frozen, validators
 
 from karenina_core.errors import Problem, did_you_mean
-from karenina_core.values.fields import number, true_or_false, whole_number
+from karenina_core.values.fields import number, optional, true_or_false, whole_number
 from karenina_core.values.sections import Section, flag, fraction, setting, whole, word
 
 from .traits import LLMRubricTrait
@@ -29,10 +29,6 @@ def tool_name(tool: Any) -> str:
     return tool if isinstance(tool, str) else f"{tool.__module__}.{getattr(tool, '__qualname__', type(tool).__name__)}"
 
 
-def _optional(*checks: Any) -> Any:
-    return field(default=None, validator=validators.optional(list(checks)))
-
-
 @frozen(kw_only=True)
 class TraitDeepJudgment:
     """Deep judgment of one trait, as a user configures it. None means: the default of the run."""
@@ -40,9 +36,11 @@ class TraitDeepJudgment:
     enabled: bool = field(default=True, validator=true_or_false)
     excerpt_enabled: bool = field(default=True, validator=true_or_false)
     """Whether quotations are looked for; without, the judge reasons from the text itself."""
-    max_excerpts: int | None = _optional(whole_number, validators.ge(1))
-    fuzzy_match_threshold: float | None = _optional(number, validators.ge(0), validators.le(1))
-    excerpt_retry_attempts: int | None = _optional(whole_number, validators.ge(0))
+    max_excerpts: int | None = field(default=None, validator=optional(whole_number, validators.ge(1)))
+    fuzzy_match_threshold: float | None = field(
+        default=None, validator=optional(number, validators.ge(0), validators.le(1))
+    )
+    excerpt_retry_attempts: int | None = field(default=None, validator=optional(whole_number, validators.ge(0)))
     search_enabled: bool = field(default=False, validator=true_or_false)
     """Whether the quotations are searched for, by `deep_judgment_rubric_search_tool`."""
 
@@ -166,7 +164,15 @@ def evidence_rules(
     if mode == "enable_all":
         entry: TraitDeepJudgment | None = TraitDeepJudgment(excerpt_enabled=config.deep_judgment_rubric_global_excerpts)
     elif mode == "use_checkpoint":
-        entry = _of_trait(trait)
+        entry = TraitDeepJudgment(
+            enabled=trait.deep_judgment_enabled,
+            excerpt_enabled=trait.deep_judgment_excerpt_enabled,
+            max_excerpts=trait.deep_judgment_max_excerpts,
+            fuzzy_match_threshold=trait.deep_judgment_fuzzy_match_threshold,
+            excerpt_retry_attempts=trait.deep_judgment_excerpt_retry_attempts,
+            # It is searched only where quotations are looked for.
+            search_enabled=trait.deep_judgment_search_enabled and trait.deep_judgment_excerpt_enabled,
+        )
     else:
         custom = config.deep_judgment_rubric_config or DeepJudgmentRubricConfig()
         entry = custom.question_specific.get(question_id, {}).get(trait.name) or custom.global_traits.get(trait.name)
@@ -185,16 +191,4 @@ def evidence_rules(
         threshold=threshold,
         retries=int(retries),
         search=entry.search_enabled,
-    )
-
-
-def _of_trait(trait: LLMRubricTrait) -> TraitDeepJudgment:
-    """What the benchmark itself says about a trait; it is searched only where quotations are looked for."""
-    return TraitDeepJudgment(
-        enabled=trait.deep_judgment_enabled,
-        excerpt_enabled=trait.deep_judgment_excerpt_enabled,
-        max_excerpts=trait.deep_judgment_max_excerpts,
-        fuzzy_match_threshold=trait.deep_judgment_fuzzy_match_threshold,
-        excerpt_retry_attempts=trait.deep_judgment_excerpt_retry_attempts,
-        search_enabled=trait.deep_judgment_search_enabled and trait.deep_judgment_excerpt_enabled,
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen, validators
 from karenina_calls.ports.text import sanitize
 from karenina_vocabulary.evaluators import TraitScore
 from karenina_vocabulary.traits import CallableRubricTrait
@@ -93,12 +93,15 @@ PROCESS = Places(64)
 """For the calls of all functions of this process: endless ones must not fill it with threads."""
 
 
-@frozen
-class Limits:
-    """In seconds: of one call, and of loading the function, which is done once."""
+@frozen(kw_only=True)
+class CallableSettings:
+    """`[plugins.trait-callable]`"""
 
-    call: float
-    load: float
+    seconds: float = field(default=10.0, validator=validators.gt(0))
+    """How long the function of a trait may take for one text. It cannot be stopped, only given up on."""
+    load_seconds: float = field(default=60.0, validator=validators.gt(0))
+    """How long loading the code of a trait from a file may take, with the packages that it imports. It is done once;
+    every item waits for it."""
 
 
 @frozen
@@ -131,15 +134,15 @@ class Code:
             loads = self._loading is not None and not self._loaded.done()
             return self._users == 0 and not loads and self._places.unused
 
-    async def score(self, trait: CallableRubricTrait, text: str, limits: Limits) -> TraitScore:
+    async def score(self, trait: CallableRubricTrait, text: str, limits: CallableSettings) -> TraitScore:
         """What the function says about a text, within that time. Raises nothing for what the function does."""
         with self._lock:
             self._users += 1
         try:
-            loaded = await self._function(limits.load)
+            loaded = await self._function(limits.load_seconds)
             if loaded.function is None:
                 return TraitScore(state="error", reason=loaded.failure)
-            return await self._scored(trait, text, loaded.function, limits.call)
+            return await self._scored(trait, text, loaded.function, limits.seconds)
         finally:
             with self._lock:
                 self._users -= 1

@@ -25,7 +25,7 @@ _DECORATORS = (
     *("field_serializers", "model_serializers"),
 )
 _OTHER_TYPES = ("list_str", "literal")
-_TYPES = {bool: "bool", str: "str", int: "int", float: "float", datetime.date: "date"}
+TYPES = {bool: "bool", str: "str", int: "int", float: "float", datetime.date: "date"}
 
 
 def template_spec(cls: type[BaseAnswer]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _field(cls: type[BaseAnswer], name: str, verification: Verification, obstacl
             waiting += get_args(part)
         what = "it holds a nested model" if nested else "its type has no name in data"
         declared = info.annotation.__name__ if isinstance(info.annotation, type) else str(info.annotation)
-        obstacles.append(f"{what} ({declared:.80}); there are {', '.join((*_TYPES.values(), *_OTHER_TYPES))}")
+        obstacles.append(f"{what} ({declared:.80}); there are {', '.join((*TYPES.values(), *_OTHER_TYPES))}")
     if is_taken(name):
         obstacles.append("the name is taken by the class that templates are made of; rename the field")
     constraints = [item for item in info.metadata if not isinstance(item, Verification)]
@@ -123,7 +123,7 @@ def _type(annotation: Any) -> tuple[str | None, list[str]]:
         return "literal", list(get_args(annotation))
     if get_origin(annotation) is list and get_args(annotation) == (str,):
         return "list_str", []
-    return (_TYPES.get(annotation) if isinstance(annotation, type) else None), []
+    return (TYPES.get(annotation) if isinstance(annotation, type) else None), []
 
 
 def _ground_truth_obstacle(kind: str, verification: Verification) -> str | None:
