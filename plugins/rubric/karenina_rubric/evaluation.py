@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, fields_dict
+from karenina_judging.asking import text_to_judge
 from karenina_judging.dynamic_traits import ABSENT, Presence, undecided
 from karenina_judging.dynamic_traits import presence_of as found_in
 from karenina_vocabulary.artifact_keys import ArtifactKeys
@@ -14,7 +15,7 @@ from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
 from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems, failure
 from karenina_vocabulary.rubric_config import DeepJudgmentRubricSettings
 from karenina_vocabulary.rubric_part import RubricPart
-from karenina_vocabulary.traces import EvaluationInput, evaluation_input
+from karenina_vocabulary.traces import EvaluationInput
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core import Category, Karenina, Rubric, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
@@ -87,15 +88,9 @@ class RubricEvaluation(Stage):
         return True if context.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE) else Skip("there is no answer")
 
     async def execute(self, context: VerificationContext) -> None:
-        rows = context.get_result_field("trace_messages", [])
-        raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-        given = evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_rubric)
+        full = context.config.use_full_trace_for_rubric
+        given = text_to_judge(context, full_trace=full, keep=not context.evaluates_template)
         context.set_result_field("rubric_used_full_trace", given.used_full_trace)
-        if not context.evaluates_template:
-            context.set_result_field("evaluation_input", given.text)
-            context.set_result_field("used_full_trace", given.used_full_trace)
-            if given.error is not None:
-                context.set_result_field("trace_extraction_error", given.error)
         traits = own_traits(context)
         case = TraitCase(context, given, asyncio.Semaphore(context.config.rubric_concurrency))
         presence = await presence_of(case)

@@ -91,11 +91,6 @@ def record_text(trait: LLMRubricTrait, case: TraitCase, reference: str) -> str:
     return "\n\n".join([*_case(case, reference), f"The record: {trait.name}\n{_criteria(trait)}"])
 
 
-def system_text(text: str, case: TraitCase) -> str:
-    """One of the system texts above for a case."""
-    return text.replace("{label}", case.label)
-
-
 def _case(case: TraitCase, reference: str) -> list[str]:
     shown = [presented(case.context.question_text, case.given)]
     if reference:
@@ -213,7 +208,7 @@ async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
         {key: {**score_schema(trait), "description": f"The trait {trait.name!r}"} for key, trait in group.keyed.items()}
     )
     texts = (
-        system_text(CLASSES if group.literal else SCORES, case),
+        (CLASSES if group.literal else SCORES).replace("{label}", case.label),
         traits_text(group.keyed, case, group.reference),
     )
     try:
@@ -222,7 +217,7 @@ async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
         if not reader.replies:
             scores.unread |= {trait.name: f"the judge's reply could not be read: {error}" for trait in group.traits}
     except BaseException as error:  # middleware and instructions of adapters are third-party code
-        failure(error, "the judge could not be asked about traits")
+        failure(error, "the judge could not be asked about traits")  # raises what ends the item
         scores.fail(group.traits, error)
 
 
@@ -277,7 +272,7 @@ async def recorded(trait: LLMRubricTrait, kind: TemplateKind, case: TraitCase, r
     Of the reason why there is no record the first 1,000 characters are kept.
     """
     reader = _RecordReader(kind)
-    texts = (system_text(RECORD, case), record_text(trait, case, reference))
+    texts = (RECORD.replace("{label}", case.label), record_text(trait, case, reference))
     task, schema = PromptTask.RUBRIC_LLM_TRAIT_TEMPLATE, record_schema(kind)
     try:
         await case.in_turn(lambda: ask_judge(case.context, task, texts, schema, validate=reader.read))

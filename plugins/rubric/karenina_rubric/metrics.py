@@ -48,7 +48,8 @@ is empty.
 - "present": true exactly when there is such a passage, by the same rules. A passage that denies the content, or warns \
 of it, does not have it."""
 LARGE = 20_000
-"""Characters; quotations are looked up in longer texts in a thread, so that other items continue meanwhile."""
+"""Characters; quotations are looked up in longer texts in a thread, so that other items continue meanwhile. Chosen,
+not measured."""
 LAST = "Write the quotations down before you decide, and make the two agree."
 
 

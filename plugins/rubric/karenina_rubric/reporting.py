@@ -27,10 +27,10 @@ from karenina_core.pipeline.engine import stops_item
 from karenina_core.values.fields import is_number
 from karenina_core.values.rubric import RubricTrait
 
-LONGEST_TEXT = 1000
+LONGEST_TEXT = 1000  # characters of a label, a reason or a caveat; chosen, not measured
 MOST_DETAIL = 10_000
 """Characters of a text in details."""
-MOST_LEVELS = 100
+MOST_LEVELS = 100  # of nested data; chosen, far from where Python's recursion ends
 MOST_DIGITS = sys.float_info.max_10_exp + 1
 NOT_KEPT = "not_kept"
 """The detail that names those that are not there."""

@@ -692,6 +692,8 @@ def test_the_texts_of_a_pattern_are_those_that_it_matches(pattern: str) -> None:
         ("(?!a)b", None),
         (r"(a)\1", None),
         ("a{", {"a{"}),
+        ("[[a]", None),
+        ("[a--b]", None),
         ("(a", None),
         ("a)", None),
         ("*", None),

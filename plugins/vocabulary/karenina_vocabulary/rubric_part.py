@@ -302,8 +302,16 @@ def _what_is_wrong(
     scale: Mapping[str, Any], type_name: str | None, kind: str | None, value: Any, label: str | None
 ) -> tuple[str, str] | None:
     """State and reason where a stored value is no score."""
-    if kind == "literal" and (wrong := _no_class(scale, value, label)):
-        return wrong
+    if kind == "literal":  # where the label says that there is no class, there is none, whatever the number is
+        if label == MISSING_LABEL:
+            return "missing", "the reply says nothing about it"
+        if label is not None and label.startswith(ERROR_PREFIX):
+            return "error", label.removeprefix(ERROR_PREFIX).removesuffix("]").strip()
+        if value == -1 and not isinstance(value, bool):
+            return (
+                "invalid",
+                f"{label!r} is not one of its classes" if label else "the reply was not one of its classes",
+            )
     if value is None or (kind == "metric" and value == {}):
         return "error", "no score is stored, and no reason"
     if isinstance(value, float) and not math.isfinite(value):
@@ -312,14 +320,3 @@ def _what_is_wrong(
         return "invalid", "the stored score is -1, which is also how an unknown class is written"
     wanted = misfit(kind, scale, value)
     return ("invalid", f"the stored score {value!r} is not {wanted}") if wanted else None
-
-
-def _no_class(scale: Mapping[str, Any], value: Any, label: str | None) -> tuple[str, str] | None:
-    """Where the label says that there is no class, there is none, whatever the number is."""
-    if label == MISSING_LABEL:
-        return "missing", "the reply says nothing about it"
-    if label is not None and label.startswith(ERROR_PREFIX):
-        return "error", label.removeprefix(ERROR_PREFIX).removesuffix("]").strip()
-    if value != -1 or isinstance(value, bool):
-        return None
-    return "invalid", f"{label!r} is not one of its classes" if label else "the reply was not one of its classes"

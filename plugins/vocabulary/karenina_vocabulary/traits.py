@@ -14,7 +14,7 @@ from karenina_core.values.rubric import RubricTrait
 from .template_kind import TemplateKind, as_kind, check_fields
 
 ScoreKind = Literal["boolean", "score", "literal"]
-MOST_CLASSES = 20
+MOST_CLASSES = 20  # chosen, not measured: a judge has to keep them apart
 METRICS = {
     "tp_only": ("precision", "recall", "f1"),
     "full_matrix": ("precision", "recall", "f1", "specificity", "accuracy"),
@@ -112,8 +112,15 @@ class ScoredTrait(RubricTrait):
             return
         low, high = self.min_score, self.max_score
         if self.kind == "literal":
-            self._check_classes()
-            low, high = 0, len(self.classes or ()) - 1
+            names = list(self.classes or ())
+            few = 2 <= len(names) <= MOST_CLASSES
+            _require(self, few, f"a literal trait needs 2 to {MOST_CLASSES} classes, not {len(names)}")
+            for text in (*names, *(text for text in (self.classes or {}).values() if text is not None)):
+                is_text = isinstance(text, str) and text.strip()
+                _require(self, is_text, f"class names and descriptions must be texts and not blank, not {text!r}")
+            different = len({name.casefold() for name in names}) == len(names)
+            _require(self, different, "class names must differ in more than upper and lower case")
+            low, high = 0, len(names) - 1
         elif self.kind == "score":
             usual = self.default_bounds
             low, high = usual[0] if low is None else low, usual[1] if high is None else high
@@ -122,16 +129,6 @@ class ScoredTrait(RubricTrait):
             _require(self, low < high, f"min_score {low} is not below max_score {high}; give both")
         object.__setattr__(self, "min_score", low)
         object.__setattr__(self, "max_score", high)
-
-    def _check_classes(self) -> None:
-        names = list(self.classes or ())
-        few = 2 <= len(names) <= MOST_CLASSES
-        _require(self, few, f"a literal trait needs 2 to {MOST_CLASSES} classes, not {len(names)}")
-        for text in (*names, *(text for text in (self.classes or {}).values() if text is not None)):
-            is_text = isinstance(text, str) and text.strip()
-            _require(self, is_text, f"class names and descriptions must be texts and not blank, not {text!r}")
-        different = len({name.casefold() for name in names}) == len(names)
-        _require(self, different, "class names must differ in more than upper and lower case")
 
     def get_class_names(self) -> list[str]:
         return list(self.classes or ())

@@ -25,7 +25,7 @@ from karenina_core.ports.threads import Ended, in_own_thread
 Place = object
 """A call that has a place; any object, by its identity. It may have one in several `Places`."""
 MOST_CALLS = 8
-"""Calls of one function at the same time, with those that were given up on."""
+"""Calls of one function at the same time, with those that were given up on. Chosen, not measured."""
 ENTRY = "evaluate"
 MOST_SHOWN = 80
 
@@ -90,7 +90,7 @@ class Places:
 
 
 PROCESS = Places(64)
-"""For the calls of all functions of this process: endless ones must not fill it with threads."""
+"""For the calls of all functions of this process: endless ones must not fill it with threads. Chosen, not measured."""
 
 
 @frozen(kw_only=True)
@@ -204,6 +204,15 @@ class Code:
         self, trait: CallableRubricTrait, text: str, function: Callable[[str], Any], seconds: float
     ) -> TraitScore:
         place = Place()
+
+        def call() -> TraitScore:
+            try:
+                return score_of(trait, function(text))
+            except BaseException as error:  # SystemExit too is about this trait alone
+                return TraitScore(state="error", reason=f"its function raised {one_line(error)}")
+            finally:
+                self._end(place)
+
         if not await self._places.take(place):
             return TraitScore(state="error", reason=_unfinished(self._places, "its function"))
         try:
@@ -216,9 +225,7 @@ class Code:
             return TraitScore(state="error", reason=_unfinished(PROCESS))
         try:
             async with asyncio.timeout(seconds):
-                ended: Ended[TraitScore] = await in_own_thread(
-                    lambda: self._called(trait, text, function, place), f"karenina-trait-{trait.name}"
-                )
+                ended: Ended[TraitScore] = await in_own_thread(call, f"karenina-trait-{trait.name}")
         except RuntimeError as error:  # there is no thread
             self._end(place)
             return TraitScore(state="error", reason=f"its function could not be called: {one_line(error)}")
@@ -230,17 +237,6 @@ class Code:
             what = f"its function took longer than {seconds:g} s; make it faster, or give it more time with"
             return TraitScore(state="error", reason=f"{what} [plugins.trait-callable] seconds")
         return ended.value or TraitScore(state="error", reason=f"its thread was ended: {ended.error!r:.200}")
-
-    def _called(
-        self, trait: CallableRubricTrait, text: str, function: Callable[[str], Any], place: Place
-    ) -> TraitScore:
-        """Runs in the thread. Whatever the function raises, SystemExit too, is about this trait alone."""
-        try:
-            return score_of(trait, function(text))
-        except BaseException as error:
-            return TraitScore(state="error", reason=f"its function raised {one_line(error)}")
-        finally:
-            self._end(place)
 
     def _end(self, place: Place) -> None:
         self._places.end(place)

@@ -19,9 +19,10 @@ from karenina_core.log import get_logger
 from .code import CallableSettings, Code, load_function
 
 AT_ONCE = 4
-"""Functions of one item that run at the same time."""
+"""Functions of one item that run at the same time. Chosen, not measured."""
 MOST_KEPT = 256
-"""Functions that are remembered; those of which something runs or hangs are not forgotten."""
+"""Functions that are remembered; those of which something runs or hangs are not forgotten. Chosen, not measured: more
+than the traits of a benchmark."""
 NO_CODE = "it has no code: the file keeps its place only; make it again with CallableRubricTrait.from_callable"
 log = get_logger("karenina.rubric")
 

@@ -205,17 +205,15 @@ def _spelled_otherwise(
         same = [word for word, folded in others.items() if folded in (_folded(key), _folded(name))]
         if len(same) == 1 and same[0] not in found.values():
             found[key] = same[0]
-        elif close := same or (_near(key, others) if name in cls.__verified__ else []):
+            continue
+        near = difflib.get_close_matches(_folded(key), others.values(), cutoff=0.8) if name in cls.__verified__ else []
+        numbers = re.findall(r"\d+", key)  # drug_3 is another field than drug_2, and no misspelling of it
+        alike = (word for word, folded in others.items() if folded in near and re.findall(r"\d+", word) == numbers)
+        if close := same or list(alike):
             problems.append(f"- {key}: missing, but there is {', '.join(map(shown, close))}; write the key as {key!r}")
     if problems:
         raise FillError("\n".join(["Keys are not as expected:", *problems]))
     return found
-
-
-def _near(key: str, others: Mapping[str, str]) -> list[str]:
-    near = difflib.get_close_matches(_folded(key), others.values(), cutoff=0.8)
-    numbers = re.findall(r"\d+", key)  # drug_3 is another field than drug_2, and no misspelling of it
-    return [word for word, folded in others.items() if folded in near and re.findall(r"\d+", word) == numbers]
 
 
 def _folded(key: str) -> str:

@@ -175,7 +175,7 @@ time grows as the text does, 1.4 for one of 200 words in either case."""
 FLAGS = ("ASCII", "DOTALL", "IGNORECASE", "MULTILINE", "VERBOSE")
 """Those of `re` that change what a text pattern finds; their values differ between the two engines."""
 ENOUGH = 0.9
-"""Of the time of a search: clocks are not exact."""
+"""Of the time of a search: clocks are not exact. Chosen, not measured."""
 
 
 @frozen

@@ -22,7 +22,7 @@ from attrs import frozen
 from karenina_core.errors import TemplateError, did_you_mean
 
 MAX_DEPTH = 40
-"""Levels of a tree. Nobody reads more, and every level costs a call when it is evaluated."""
+"""Levels of a tree; every level costs a call when it is evaluated. Chosen, not measured: readers manage fewer."""
 
 
 @frozen
@@ -43,7 +43,7 @@ class _Group:
     conditions: tuple[Condition, ...]
 
     def __init__(self, *given: Any, conditions: Any = None) -> None:
-        _attrs_init(self, _conditions(type(self).__name__, given, conditions))
+        self.__attrs_init__(_conditions(type(self).__name__, given, conditions))
 
 
 @frozen(init=False)
@@ -75,15 +75,11 @@ class AtLeastN:
             raise TypeError(f"AtLeastN needs a whole number first, AtLeastN(2, [...]), not {n!r}")
         if not 0 <= n <= len(found):
             raise ValueError(f"AtLeastN({n}) of {len(found)} conditions: write a number from 0 to {len(found)}")
-        _attrs_init(self, n, found)
+        self.__attrs_init__(n, found)
 
 
 Condition = AllOf | AnyOf | AtLeastN | FieldCheck
 NODES: Mapping[str, Any] = {node.type: node for node in (AllOf, AnyOf, AtLeastN, FieldCheck)}
-
-
-def _attrs_init(self: Any, *values: Any) -> None:
-    self.__attrs_init__(*values)
 
 
 def _conditions(name: str, given: tuple[Any, ...], conditions: Any) -> tuple[Condition, ...]:

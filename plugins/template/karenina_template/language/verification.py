@@ -112,13 +112,20 @@ def check_evidence(
 def _finding(name: str, verification: Verification, value: Any, evidence: Evidence) -> Finding:
     if name in evidence.accepted:
         return ACCEPTED
+    primitive: Any = verification.primitive
     if verification.kind == "trace":
-        return _seen_in_trace(name, verification, evidence)
+        text = evidence.trace if primitive.scope == "trace" or evidence.said is None else evidence.said
+        if text is None:
+            raise TemplateError(
+                f"field {name!r}: {type(primitive).__name__} looks at the trace, and there is none yet; "
+                "fill the template through its handle and call verify(trace) first"
+            )
+        holds = _asked(name, primitive, "check_trace", lambda: primitive.check_trace(text))
+        return holds is verification.ground_truth, float(holds is verification.ground_truth)
     if value is None:
         return NOTHING
     if verification.kind == "semantic":
         return _similar(name, verification, value, evidence)
-    primitive = verification.primitive
     result = _asked(name, primitive, "check", lambda: primitive.check(value, verification.expected()))
     score = float(result)  # counts where the primitive has no score of its own within 0 and 1
     if type(primitive).score is not VerificationPrimitive.score:
@@ -163,18 +170,6 @@ def _asked(name: str, primitive: VerificationPrimitive, method: str, call: Calla
         return bool(result)
     what = f"{type(primitive).__name__}.{method} returned {result!r}"
     raise TemplateError(f"field {name!r}: {what}; it must return True or False")
-
-
-def _seen_in_trace(name: str, verification: Verification, evidence: Evidence) -> Finding:
-    primitive: Any = verification.primitive
-    text = evidence.trace if primitive.scope == "trace" or evidence.said is None else evidence.said
-    if text is None:
-        raise TemplateError(
-            f"field {name!r}: {type(primitive).__name__} looks at the trace, and there is none yet; "
-            "fill the template through its handle and call verify(trace) first"
-        )
-    result = _asked(name, primitive, "check_trace", lambda: primitive.check_trace(text)) is verification.ground_truth
-    return result, float(result)
 
 
 def _similar(name: str, verification: Verification, value: Any, evidence: Evidence) -> Finding:

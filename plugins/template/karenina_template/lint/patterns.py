@@ -104,6 +104,8 @@ _MOST_TEXTS = 64
 """Texts that a pattern is spelled out into: alternatives multiply. Chosen, not measured."""
 _MOST_PATTERN = 500
 """Characters of a pattern that is spelled out; a longer one is searched for names. Chosen, not measured."""
+_SET_OF_SETS = re.compile(r"\[[^\]]*(?:\[|--|&&|~~|\|\|)")
+"""What Python's parser warns of, because it may mean something else one day."""
 
 
 def read_pattern(pattern: str, sought: Sought) -> Weighed | None:
@@ -133,11 +135,11 @@ def spelled_out(pattern: str) -> frozenset[str] | None:
     """The texts that a regular expression matches, with `ANYTHING` for parts that could be many; None where there
     are too many or it cannot be read.
     """
-    if len(pattern) > _MOST_PATTERN:
+    if len(pattern) > _MOST_PATTERN or _SET_OF_SETS.search(pattern):
         return None
     try:
         return _texts(parser.parse(pattern))
-    except (_Unreadable, re.error, RecursionError, OverflowError, FutureWarning):  # warnings may be errors
+    except (_Unreadable, re.error, RecursionError, OverflowError):
         return None
 
 

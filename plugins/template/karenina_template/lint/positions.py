@@ -31,7 +31,8 @@ Where = Literal[
 """
 
 MOST_NODES = 20_000
-"""Where a schema is larger than this (models that refer to each other many times over), the rest is not read."""
+"""Where a schema is larger than this (models that refer to each other many times over), the rest is not read. Chosen,
+not measured."""
 
 _NAMED = ("patternProperties", "dependentSchemas")
 _LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
