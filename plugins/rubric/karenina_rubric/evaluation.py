@@ -15,7 +15,6 @@ from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
 from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems, failure
 from karenina_vocabulary.rubric_config import DeepJudgmentRubricSettings
 from karenina_vocabulary.rubric_part import RubricPart
-from karenina_vocabulary.traces import EvaluationInput
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core import Category, Karenina, Rubric, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
@@ -94,7 +93,14 @@ class RubricEvaluation(Stage):
         traits = own_traits(context)
         case = TraitCase(context, given, asyncio.Semaphore(context.config.rubric_concurrency))
         presence = await presence_of(case)
-        decided = _decided(traits, given, presence)
+        nothing = TraitScore(state="error", reason=f"there is nothing to score: {given.error}", kind="agent")
+        absent = TraitScore(state="skipped", reason=ABSENT)
+        unknown = TraitScore(state="error", reason=undecided(presence.failure), kind=presence.kind)
+        known = {**dict.fromkeys(presence.absent, absent), **dict.fromkeys(presence.open, unknown)}
+        names = [trait.name for trait in traits]
+        decided = {name: known[name] for name in names if name in known}
+        if given.error is not None:
+            decided = dict.fromkeys(names, nothing)
         if not context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).strip():
             judged = (trait.name for trait in traits if asks_model(context, trait.type_name))
             decided = {name: TraitScore(state="skipped", reason="the answer is empty") for name in judged}
@@ -106,17 +112,6 @@ class RubricEvaluation(Stage):
 def own_traits(context: VerificationContext) -> list[RubricTrait]:
     """The traits that this stage is responsible for."""
     return [trait for trait in context.rubric or () if trait.type_name != AGENTIC]
-
-
-def _decided(traits: Sequence[RubricTrait], given: EvaluationInput, presence: Presence) -> dict[str, TraitScore]:
-    """What is known about traits before any of them is evaluated."""
-    if given.error is not None:
-        nothing = TraitScore(state="error", reason=f"there is nothing to score: {given.error}", kind="agent")
-        return {trait.name: nothing for trait in traits}
-    names = {trait.name for trait in traits}
-    absent = {name: TraitScore(state="skipped", reason=ABSENT) for name in presence.absent if name in names}
-    unknown = TraitScore(state="error", reason=undecided(presence.failure), kind=presence.kind)
-    return {**absent, **{name: unknown for name in presence.open if name in names}}
 
 
 def _keep(

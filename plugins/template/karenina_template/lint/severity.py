@@ -110,14 +110,13 @@ def _in_text(text: str, subject: Subject, *, own: bool, is_name: bool = False) -
         weights = [(_number_severity(value, mention, subject, own), mention) for mention in found]
     else:
         weights = [(_text_severity(value, mention, text, subject, own), mention) for mention in found]
-    return _worst((severity, _in_words(severity, mention)) for severity, mention in weights if severity is not None)
-
-
-def _in_words(severity: Severity, mention: Mention) -> str:
-    if mention.stated and severity == "leak":
-        return f"says that {shown(mention.found)} is right"
-    several = " as one of several" if severity != "leak" and (mention.offered or mention.among > 1) else ""
-    return f"names the expected value{several}, {shown(mention.found)}"
+    weighed: list[Weighed] = []
+    for severity, mention in weights:
+        several = " as one of several" if severity != "leak" and (mention.offered or mention.among > 1) else ""
+        names = f"names the expected value{several}, {shown(mention.found)}"
+        says = f"says that {shown(mention.found)} is right" if mention.stated and severity == "leak" else names
+        weighed += [(severity, says)] if severity is not None else []
+    return _worst(weighed)
 
 
 def _number_severity(value: Scalar, mention: Mention, subject: Subject, own: bool) -> Severity | None:
