@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from karenina_template.language.extraction import fill
-from karenina_template.language.judge_schema import judge_schema
-from karenina_template.language.patterns import pattern_problems, run_patterns
+from karenina_template.language.extraction import fill, judge_schema
+from karenina_template.language.searches import pattern_problems, run_patterns
 from karenina_template.language.strategies import evaluate
 from karenina_template.language.to_json import plain
 from karenina_template.model_handle import open_class

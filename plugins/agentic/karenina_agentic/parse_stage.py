@@ -12,8 +12,7 @@ from attrs import frozen
 from karenina_calls.models.model_ports import why_no_investigator
 from karenina_calls.ports.structured import json_objects
 from karenina_judging.asking import check_reply, closed_object, unable_judges
-from karenina_judging.judgment import Judgment
-from karenina_judging.parse_support import NOT_PERFORMED, READS, code_alone, fillable
+from karenina_judging.judgment import NOT_PERFORMED, READS, Judgment, code_alone, fillable
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.handle import FilledTemplate, TemplateHandle

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 
 from karenina_core.errors import FillError, Problem
@@ -69,6 +70,18 @@ def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "items" in found and "maxItems" not in found and "type" in found and "array" in found["type"]:
         found["maxItems"] = max(MOST_ENTRIES, found.get("minItems", 0))
     return found
+
+
+def text_to_judge(context: VerificationContext, *, full_trace: bool, keep: bool) -> EvaluationInput:
+    """What a judge reads of the item's answer; with `keep`, the result says so."""
+    rows, raw = context.get_result_field("trace_messages", []), context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+    given = evaluation_input(rows, raw, full_trace=full_trace)
+    if keep:
+        context.set_result_field("used_full_trace", given.used_full_trace)
+        context.set_result_field("evaluation_input", given.text)
+        if given.error is not None:
+            context.set_result_field("trace_extraction_error", given.error)
+    return given
 
 
 def presented(question: str, given: EvaluationInput) -> str:

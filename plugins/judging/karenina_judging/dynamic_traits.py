@@ -7,18 +7,15 @@ from functools import partial
 from typing import Any
 
 from attrs import frozen
-from karenina_vocabulary.evaluators import TraitCase, TraitScore
+from karenina_vocabulary.evaluators import TraitCase, failure
 from karenina_vocabulary.tasks import PromptTask
 
-from karenina_core.errors import ErrorKind, KareninaError, one_line
-from karenina_core.log import get_logger
-from karenina_core.pipeline.engine import stops_item
+from karenina_core.errors import ErrorKind
 from karenina_core.values.rubric import RubricTrait
 
 from .asking import ask_judge, check_reply, closed_object, presented
 from .untrusted_text import UNTRUSTED_NOTE
 
-log = get_logger("karenina.rubric")
 ABSENT = "concept not present in response"
 SYSTEM = f"""\
 You decide which of several concepts a response takes up. Whether what it says about them is right, good or complete \
@@ -64,11 +61,7 @@ async def presence_of(case: TraitCase, traits: Sequence[RubricTrait]) -> Presenc
     try:
         present = await case.in_turn(partial(_ask, case, traits))
     except BaseException as error:  # adapters, their middleware and instructions run code of their own
-        if stops_item(error):
-            raise
-        if not isinstance(error, KareninaError):
-            log.warning("the judge could not be asked about dynamic traits", error=one_line(error))
-        failed = TraitScore.failed(error)
+        failed = failure(error, "the judge could not be asked about dynamic traits")
         return Presence(open=names, failure=failed.reason, kind=failed.kind)
     found = list(zip(names, present, strict=True))
     return Presence(

@@ -10,12 +10,10 @@ import re
 from typing import Any
 
 from karenina_vocabulary.template_kind import TemplateKind
-from karenina_vocabulary.trait_scale import ERROR_PREFIX, MISSING_LABEL
+from karenina_vocabulary.trait_scale import ERROR_PREFIX
 from karenina_vocabulary.traits import ScoredTrait
 
 from karenina_core.errors import FillError, shortened
-
-__all__ = ["MISSING_LABEL", "error_label", "read_score", "scale_words", "score_schema"]
 
 TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0")
 WHOLE = re.compile(r"[+-]?\d+(?:\.0*)?")

@@ -31,7 +31,7 @@ from karenina_results.columns import (
     written,
 )
 from karenina_results.frames import arrow_schema, backend_package, frame, to_frame
-from karenina_template.language.patterns import run_patterns
+from karenina_template.language.searches import run_patterns
 from karenina_testing import strategies
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart

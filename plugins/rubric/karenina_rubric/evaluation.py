@@ -6,31 +6,28 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, fields, fields_dict
+from attrs import evolve, fields_dict
+from karenina_judging.asking import text_to_judge
 from karenina_judging.dynamic_traits import ABSENT, Presence, undecided
 from karenina_judging.dynamic_traits import presence_of as found_in
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
-from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems
+from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems, failure
 from karenina_vocabulary.rubric_config import DeepJudgmentRubricSettings
-from karenina_vocabulary.traces import EvaluationInput, evaluation_input
+from karenina_vocabulary.rubric_part import RubricPart
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core import Category, Karenina, Rubric, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
-from karenina_core.errors import KareninaError, Problem, one_line
-from karenina_core.log import get_logger
-from karenina_core.pipeline.engine import stops_item
+from karenina_core.errors import Problem
 from karenina_core.pipeline.stage import with_other_traits
 from karenina_core.values.fields import changed
 from karenina_core.values.rubric import RubricTrait
 
-from .reporting import artifacts, evidence_fields, evidence_warnings, score_fields
-from .soundness import plain_text, sound
+from .reporting import artifacts, evidence_fields, evidence_warnings, plain_text, score_fields, sound
 
 AGENTIC = "agentic"
 """Traits of this type are investigated by a stage of their own."""
 ROOT_FIELDS = ("evaluation_input", "used_full_trace", "trace_extraction_error")
-log = get_logger("karenina.rubric")
 PREFIX = "deep_judgment_rubric_"
 DEEP = tuple(name for name in fields_dict(DeepJudgmentRubricSettings))
 WITHOUT_EFFECT = {
@@ -62,23 +59,8 @@ class RubricEvaluation(Stage):
         ArtifactKeys.METRIC_RESULTS,
     )
     result_fields = (
-        "rubric_evaluation_performed",
-        "rubric_evaluation_strategy",
-        "rubric_used_full_trace",
-        "llm_trait_scores",
-        "llm_trait_labels",
-        "regex_trait_scores",
-        "callable_trait_scores",
-        "metric_trait_scores",
-        "metric_trait_confusion_lists",
-        "extra_trait_scores",
-        "trait_details",
-        "trait_scales",
-        "trait_states",
-        "trait_provenance",
-        "dynamic_rubric_promoted_traits",
-        "dynamic_rubric_skipped_traits",
-        *(attribute.name for attribute in fields(DeepJudgmentRubricPart)),
+        *(name for name in fields_dict(RubricPart) if not name.startswith(f"{AGENTIC}_")),
+        *fields_dict(DeepJudgmentRubricPart),
         *ROOT_FIELDS,
     )
     extends = ("caveats",)
@@ -105,19 +87,20 @@ class RubricEvaluation(Stage):
         return True if context.has_artifact(ArtifactKeys.RAW_LLM_RESPONSE) else Skip("there is no answer")
 
     async def execute(self, context: VerificationContext) -> None:
-        rows = context.get_result_field("trace_messages", [])
-        raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-        given = evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_rubric)
+        full = context.config.use_full_trace_for_rubric
+        given = text_to_judge(context, full_trace=full, keep=not context.evaluates_template)
         context.set_result_field("rubric_used_full_trace", given.used_full_trace)
-        if not context.evaluates_template:
-            context.set_result_field("evaluation_input", given.text)
-            context.set_result_field("used_full_trace", given.used_full_trace)
-            if given.error is not None:
-                context.set_result_field("trace_extraction_error", given.error)
         traits = own_traits(context)
         case = TraitCase(context, given, asyncio.Semaphore(context.config.rubric_concurrency))
         presence = await presence_of(case)
-        decided = _decided(traits, given, presence)
+        nothing = TraitScore(state="error", reason=f"there is nothing to score: {given.error}", kind="agent")
+        absent = TraitScore(state="skipped", reason=ABSENT)
+        unknown = TraitScore(state="error", reason=undecided(presence.failure), kind=presence.kind)
+        known = {**dict.fromkeys(presence.absent, absent), **dict.fromkeys(presence.open, unknown)}
+        names = [trait.name for trait in traits]
+        decided = {name: known[name] for name in names if name in known}
+        if given.error is not None:
+            decided = dict.fromkeys(names, nothing)
         if not context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).strip():
             judged = (trait.name for trait in traits if asks_model(context, trait.type_name))
             decided = {name: TraitScore(state="skipped", reason="the answer is empty") for name in judged}
@@ -129,17 +112,6 @@ class RubricEvaluation(Stage):
 def own_traits(context: VerificationContext) -> list[RubricTrait]:
     """The traits that this stage is responsible for."""
     return [trait for trait in context.rubric or () if trait.type_name != AGENTIC]
-
-
-def _decided(traits: Sequence[RubricTrait], given: EvaluationInput, presence: Presence) -> dict[str, TraitScore]:
-    """What is known about traits before any of them is evaluated."""
-    if given.error is not None:
-        nothing = TraitScore(state="error", reason=f"there is nothing to score: {given.error}", kind="agent")
-        return {trait.name: nothing for trait in traits}
-    names = {trait.name for trait in traits}
-    absent = {name: TraitScore(state="skipped", reason=ABSENT) for name in presence.absent if name in names}
-    unknown = TraitScore(state="error", reason=undecided(presence.failure), kind=presence.kind)
-    return {**absent, **{name: unknown for name in presence.open if name in names}}
 
 
 def _keep(
@@ -198,11 +170,8 @@ async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait])
             case.context.warn(f"the evaluator of {type_name!r} scored traits that it was not given: {names:.200}")
         return scores
     except BaseException as error:  # an evaluator is third-party code, and its failure is that of its traits
-        if stops_item(error):
-            raise
-        if not isinstance(error, KareninaError):
-            log.warning("an evaluator of traits failed", type=type_name, error=one_line(error))
-        return {trait.name: sound(trait, TraitScore.failed(error)) for trait in traits}
+        failed = failure(error, "an evaluator of traits failed", type=type_name)
+        return {trait.name: sound(trait, failed) for trait in traits}
 
 
 async def presence_of(case: TraitCase) -> Presence:

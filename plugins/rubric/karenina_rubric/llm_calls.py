@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,14 +12,12 @@ from attrs import define, evolve, field, frozen
 from karenina_judging.asking import ask_judge, closed_object, presented
 from karenina_judging.scoring import read_score, scale_words, score_schema
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
-from karenina_vocabulary.evaluators import TraitCase, TraitScore
+from karenina_vocabulary.evaluators import TraitCase, TraitScore, failure
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.template_kind import TemplateKind, read_record, record_schema
 from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core.errors import ErrorKind, FillError, KareninaError, ParseError, one_line, shortened
-from karenina_core.log import get_logger
-from karenina_core.pipeline.engine import stops_item
+from karenina_core.errors import ErrorKind, FillError, KareninaError, ParseError, shortened
 
 EVIDENCE = """\
 - The {label} is your only evidence: what it says, shows or does. Do not complete it from knowledge of your own, and \
@@ -77,23 +76,19 @@ STOPS: frozenset[ErrorKind] = frozenset(
 """Failures that another question would meet too. Any other may be due to what was asked, and cost one trait only."""
 LONGEST_REASON = 1000
 """Characters that are kept of a label and of a reason."""
-log = get_logger("karenina.rubric")
 
 
 def traits_text(traits: Mapping[str, LLMRubricTrait], case: TraitCase, reference: str) -> str:
     """The question, the answer, the traits by their keys, and the reference answer where there is one to show."""
-    listed = "\n\n".join(f"{key}: {trait.name}\n{_criteria(trait)}\n{_scale(trait)}" for key, trait in traits.items())
+    listed = "\n\n".join(
+        f"{key}: {trait.name}\n{_criteria(trait)}\nReply with {scale_words(trait)}" for key, trait in traits.items()
+    )
     return "\n\n".join([*_case(case, reference), f"The traits:\n\n{listed}"])
 
 
 def record_text(trait: LLMRubricTrait, case: TraitCase, reference: str) -> str:
     """The same for one trait whose score is a record."""
     return "\n\n".join([*_case(case, reference), f"The record: {trait.name}\n{_criteria(trait)}"])
-
-
-def system_text(text: str, case: TraitCase) -> str:
-    """One of the system texts above for a case."""
-    return text.replace("{label}", case.label)
 
 
 def _case(case: TraitCase, reference: str) -> list[str]:
@@ -106,10 +101,6 @@ def _case(case: TraitCase, reference: str) -> list[str]:
 def _criteria(trait: LLMRubricTrait) -> str:
     criteria = (trait.description or "").strip()
     return f"Criteria: {criteria}" if criteria else "Criteria: none beyond the name"
-
-
-def _scale(trait: LLMRubricTrait) -> str:
-    return f"Reply with {scale_words(trait)}"
 
 
 @frozen(kw_only=True)
@@ -162,20 +153,12 @@ async def judged(group: Group, case: TraitCase) -> dict[str, TraitScore]:
     scores = _Scores()
     asked = [group.traits]
     await _ask(group, case, scores)
-    for split in (_halves, _one_by_one):
+    for parts in (2, len(group.traits)):  # two halves, and then each alone
         left = [trait for part in asked if len(part) > 1 for trait in part if scores.open(trait)]
-        asked = split(left)
+        size = max(1, math.ceil(len(left) / parts))
+        asked = [tuple(left[start : start + size]) for start in range(0, len(left), size)]
         await asyncio.gather(*(_ask(group.of(part), case, scores) for part in asked))
     return {trait.name: scores.final(trait) for trait in group.traits}
-
-
-def _halves(traits: Sequence[Trait]) -> list[tuple[Trait, ...]]:
-    middle = (len(traits) + 1) // 2
-    return [tuple(part) for part in (traits[:middle], traits[middle:]) if part]
-
-
-def _one_by_one(traits: Sequence[Trait]) -> list[tuple[Trait, ...]]:
-    return [(trait,) for trait in traits]
 
 
 @define
@@ -221,9 +204,11 @@ class _Scores:
 async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
     """Ask once, with repairs, and keep the scores. Never raises for a failure of the judge."""
     reader = _Reader(group.keyed, scores)
-    schema = closed_object({key: _property(trait) for key, trait in group.keyed.items()})
+    schema = closed_object(
+        {key: {**score_schema(trait), "description": f"The trait {trait.name!r}"} for key, trait in group.keyed.items()}
+    )
     texts = (
-        system_text(CLASSES if group.literal else SCORES, case),
+        (CLASSES if group.literal else SCORES).replace("{label}", case.label),
         traits_text(group.keyed, case, group.reference),
     )
     try:
@@ -232,15 +217,8 @@ async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
         if not reader.replies:
             scores.unread |= {trait.name: f"the judge's reply could not be read: {error}" for trait in group.traits}
     except BaseException as error:  # middleware and instructions of adapters are third-party code
-        if stops_item(error):
-            raise
-        if not isinstance(error, KareninaError):
-            log.warning("the judge could not be asked about traits", error=one_line(error))
+        failure(error, "the judge could not be asked about traits")  # raises what ends the item
         scores.fail(group.traits, error)
-
-
-def _property(trait: Trait) -> dict[str, Any]:
-    return {**score_schema(trait), "description": f"The trait {trait.name!r}"}
 
 
 @define
@@ -260,12 +238,15 @@ class _Reader:
                 self.scores.record(trait, data[key])
         missing = {key: trait for key, trait in self.traits.items() if not self.scores.scored(trait)}
         if missing:
-            raise FillError("\n".join(self._complaint(key, trait, data) for key, trait in missing.items()))
-
-    def _complaint(self, key: str, trait: Trait, data: Mapping[str, Any]) -> str:
-        if data.get(key) is None:
-            return f"{key} ({trait.name}) is missing"
-        return f"{key}, {self.scores.by_name[trait.name].reason}"
+            known = self.scores.by_name
+            raise FillError(
+                "\n".join(
+                    f"{key} ({trait.name}) is missing"
+                    if data.get(key) is None
+                    else f"{key}, {known[trait.name].reason}"
+                    for key, trait in missing.items()
+                )
+            )
 
 
 def score_of(trait: Trait, value: Any) -> TraitScore:
@@ -291,7 +272,7 @@ async def recorded(trait: LLMRubricTrait, kind: TemplateKind, case: TraitCase, r
     Of the reason why there is no record the first 1,000 characters are kept.
     """
     reader = _RecordReader(kind)
-    texts = (system_text(RECORD, case), record_text(trait, case, reference))
+    texts = (RECORD.replace("{label}", case.label), record_text(trait, case, reference))
     task, schema = PromptTask.RUBRIC_LLM_TRAIT_TEMPLATE, record_schema(kind)
     try:
         await case.in_turn(lambda: ask_judge(case.context, task, texts, schema, validate=reader.read))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field, frozen
@@ -48,7 +48,8 @@ is empty.
 - "present": true exactly when there is such a passage, by the same rules. A passage that denies the content, or warns \
 of it, does not have it."""
 LARGE = 20_000
-"""Characters; quotations are looked up in longer texts in a thread, so that other items continue meanwhile."""
+"""Characters; quotations are looked up in longer texts in a thread, so that other items continue meanwhile. Chosen,
+not measured."""
 LAST = "Write the quotations down before you decide, and make the two agree."
 
 
@@ -136,25 +137,22 @@ def findings_in(
 
 def contradictions(findings: Iterable[Finding], found: Found) -> list[str]:
     """Verdicts that do not fit their own quotations, and quotations that are not there, in words for the judge."""
-    return [f"{finding.instruction.key}: {doubt}" for finding in findings for doubt in _doubts(finding, found)]
-
-
-def _doubts(finding: Finding, found: Found) -> Iterator[str]:
-    verdict = "covered" if finding.instruction.is_wanted else "present"
-    if finding.holds and not finding.excerpts:
-        yield f"{verdict} is true, but excerpts quotes nothing; quote the passage, or say false"
-    elif not finding.holds and finding.excerpts:
-        yield f"{verdict} is false, but excerpts quotes passages; say true, or leave it empty"
-    for quotation in finding.excerpts if finding.holds else ():
-        if not found(quotation):
-            yield f"{quotation!r:.200} is not in the text; copy passages character by character, or say false"
-    for attempt in finding.wrong_attempts:
-        if not found(attempt):
-            yield f"{attempt!r:.200} in wrong_attempts is not in the text; copy it as it is there, or leave it out"
-    wrong = {_plain(attempt) for attempt in finding.wrong_attempts}
-    for quotation in finding.excerpts:
-        if _plain(quotation) in wrong:
-            yield f"{quotation!r:.200} is in excerpts and in wrong_attempts; it is either right or wrong"
+    doubts: list[str] = []
+    for finding in findings:
+        key, verdict = finding.instruction.key, "covered" if finding.instruction.is_wanted else "present"
+        if finding.holds and not finding.excerpts:
+            doubts.append(f"{key}: {verdict} is true, but excerpts quotes nothing; quote the passage, or say false")
+        elif not finding.holds and finding.excerpts:
+            doubts.append(f"{key}: {verdict} is false, but excerpts quotes passages; say true, or leave it empty")
+        advice = "is not in the text; copy passages character by character, or say false"
+        absent = [text for text in finding.excerpts if finding.holds and not found(text)]
+        doubts += [f"{key}: {text!r:.200} {advice}" for text in absent]
+        advice = "in wrong_attempts is not in the text; copy it as it is there, or leave it out"
+        doubts += [f"{key}: {text!r:.200} {advice}" for text in finding.wrong_attempts if not found(text)]
+        advice = "is in excerpts and in wrong_attempts; it is either right or wrong"
+        wrong = {_plain(attempt) for attempt in finding.wrong_attempts}
+        doubts += [f"{key}: {text!r:.200} {advice}" for text in finding.excerpts if _plain(text) in wrong]
+    return doubts
 
 
 def confusion(findings: Sequence[Finding], found: Found, *, once: bool) -> dict[str, list[str]]:
@@ -245,8 +243,9 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
         that holds no data leaves it missing."""
         instructions = instructions_of(trait)
         reader = _Reader(instructions, findings_schema(trait, instructions), Source(case.given.text))
+        task, texts = PromptTask.RUBRIC_METRIC_TRAIT, _texts(trait, case, instructions)
         try:
-            await case.in_turn(lambda: self._ask(trait, case, reader))
+            await case.in_turn(lambda: ask_judge(case.context, task, texts, reader.schema, validate=reader.read))
         except ParseError as error:
             if reader.findings is None and reader.problem:
                 return TraitScore(state="invalid", reason=reader.problem)
@@ -254,21 +253,18 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
                 return TraitScore(state="missing", reason=f"the judge's reply could not be read: {error}")
         return _score(trait, reader.findings or (), reader.is_there)
 
-    async def _ask(self, trait: MetricRubricTrait, case: TraitCase, reader: _Reader) -> None:
-        full = trait.evaluation_mode == "full_matrix"
-        steps = f"{COVERED}\n\n{PRESENT}" if full else f"{COVERED}\n{WRONG}"
-        about = f"{trait.name}: {trait.description}" if trait.description else trait.name
-        listed = "\n".join(f"{one.key}: {' '.join(one.text.split())}" for one in reader.instructions)
-        texts = (
-            f"{ROLE}\n\n{steps}\n\n{LAST}\n\n{UNTRUSTED_NOTE}",
-            (
-                f"{presented(case.context.question_text, case.given)}\n\n"
-                f"What to look for: {about}\n\nThe instructions:\n{listed}\n\n"
-                f"Report for every key what you found in the {case.label}."
-            ),
-        )
-        task = PromptTask.RUBRIC_METRIC_TRAIT
-        await ask_judge(case.context, task, texts, reader.schema, validate=reader.read)
+
+def _texts(trait: MetricRubricTrait, case: TraitCase, instructions: Iterable[Instruction]) -> tuple[str, str]:
+    """The system text and the user text."""
+    steps = f"{COVERED}\n\n{PRESENT}" if _full(trait) else f"{COVERED}\n{WRONG}"
+    about = f"{trait.name}: {trait.description}" if trait.description else trait.name
+    listed = "\n".join(f"{one.key}: {' '.join(one.text.split())}" for one in instructions)
+    user = (
+        f"{presented(case.context.question_text, case.given)}\n\n"
+        f"What to look for: {about}\n\nThe instructions:\n{listed}\n\n"
+        f"Report for every key what you found in the {case.label}."
+    )
+    return f"{ROLE}\n\n{steps}\n\n{LAST}\n\n{UNTRUSTED_NOTE}", user
 
 
 @define

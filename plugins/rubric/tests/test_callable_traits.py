@@ -21,8 +21,8 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_rubric.callable_traits.code import MOST_CALLS, PROCESS, Places
-from karenina_rubric.callable_traits.evaluator import MOST_KEPT, CallableEvaluator, CallableSettings
+from karenina_rubric.callable_traits.code import MOST_CALLS, PROCESS, CallableSettings, Places
+from karenina_rubric.callable_traits.evaluator import MOST_KEPT, CallableEvaluator
 from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import (
@@ -375,10 +375,17 @@ def test_a_function_of_which_calls_hang_is_not_forgotten_for_others(released: th
 
 
 def test_a_cancelled_item_leaves_no_place_taken(released: threading.Event) -> None:
+    calls: list[str] = []
+
+    def hang(text: str) -> bool:
+        calls.append(text)
+        return released.wait(120)
+
     async def main() -> None:
         evaluator = CallableEvaluator()
         waiting = [asyncio.ensure_future(item(evaluator, trait)) for _ in range(20)]
-        await asyncio.sleep(0.05)
+        while len(calls) < MOST_CALLS:
+            await asyncio.sleep(0.01)
         for one_ in waiting:
             one_.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
@@ -387,7 +394,7 @@ def test_a_cancelled_item_leaves_no_place_taken(released: threading.Event) -> No
         while (await item(evaluator, trait))["t"].state != "ok":
             await asyncio.sleep(0.01)
 
-    trait = held(lambda text: released.wait(120))
+    trait = held(hang)
     asyncio.run(asyncio.wait_for(main(), 60))
     assert PROCESS.unused
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from karenina_core import hookimpl
 
-if TYPE_CHECKING:
-    from karenina_vocabulary.kinds import TemplateRuntimeRegistry
-
 
 @hookimpl
-def karenina_register_template_runtimes(registry: TemplateRuntimeRegistry) -> None:
+def karenina_register_template_runtimes(registry: Any) -> None:
     registry.add("karenina_template.structured:DeclarativeRuntime", name="declarative")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 
 from karenina_core.errors import TemplateError, did_you_mean
@@ -16,8 +16,7 @@ from karenina_core.ports.threads import in_own_thread
 
 from .language.answer import BaseAnswer, give_evidence, written_by_author
 from .language.author_code import author_code
-from .language.extraction import copied, extraction_class, fill, keys_of
-from .language.judge_schema import judge_schema
+from .language.extraction import copied, extraction_class, fill, judge_schema, keys_of
 from .language.strategies import fields_of, strategy_name
 from .language.to_json import plain
 from .language.verification import Comparison, Evidence, Finding, check_evidence, check_values, conclude, remarks_on
@@ -112,21 +111,19 @@ class ModelHandle:
         return ModelFilled(self, answer, values, copied(data))
 
 
+@define(eq=False, repr=False)
 class ModelFilled:
     """One item's filled template."""
 
-    def __init__(
-        self, handle: ModelHandle, answer: BaseAnswer, values: Mapping[str, Any], data: Mapping[str, Any] | None
-    ) -> None:
-        self._handle = handle
-        self._answer = answer
-        self._values = values
-        self._data = data
-        self._evidence = Evidence()
-        self._findings: dict[str, Finding] | None = None
-        self._warnings: tuple[str, ...] = ()
-        self._comparison: Comparison | None = None
-        """With the evidence that there is."""
+    _handle: ModelHandle
+    _answer: BaseAnswer
+    _values: Mapping[str, Any]
+    _data: Mapping[str, Any] | None
+    _evidence: Evidence = field(factory=Evidence)
+    _findings: dict[str, Finding] | None = field(init=False, default=None)
+    _warnings: tuple[str, ...] = field(init=False, default=())
+    _comparison: Comparison | None = field(init=False, default=None)
+    """With the evidence that there is."""
 
     def __repr__(self) -> str:
         return f"<filled {type(self._answer).__name__} {dict(self._values)!r}>"
@@ -145,9 +142,8 @@ class ModelFilled:
         accepted = self._evidence.accepted | frozenset(fields)
         for name in accepted:
             answer.__dict__[name] = _expected(answer, name)
-        copied = ModelFilled(self._handle, answer, self._values, self._data)
-        copied._evidence = evolve(self._evidence, accepted=accepted)
-        return copied
+        evidence = evolve(self._evidence, accepted=accepted)
+        return ModelFilled(self._handle, answer, self._values, self._data, evidence)
 
     def _compared(self) -> Comparison:
         if self._comparison is not None:
@@ -155,7 +151,7 @@ class ModelFilled:
         verified = self._handle.cls.__verified__
         # Once, before the author's code can change a field; texts and the trace cannot be changed.
         if self._findings is None:
-            self._findings = check_values(verified, self._answer.__dict__, self._evidence.accepted)
+            self._findings = check_values(verified, self._answer.__dict__, self._evidence)
             self._warnings = remarks_on(verified, self._answer.__dict__, self._findings)
         findings = self._findings
         if len(findings) < len(verified):

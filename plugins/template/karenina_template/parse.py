@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from karenina_judging.judgment import INVENTED_QUOTATIONS, Judgment
-from karenina_judging.parse_support import NOT_PERFORMED, READS, code_alone, fillable
+from karenina_judging.asking import text_to_judge
+from karenina_judging.judgment import INVENTED_QUOTATIONS, NOT_PERFORMED, READS, Judgment, code_alone, fillable
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.kinds import StrategyRegistry
-from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 
 from karenina_core import Category, Skip, Stage, VerificationContext, feature, hookimpl
 from karenina_core.errors import AgentResponseError, ParseError, PortError
@@ -38,15 +37,8 @@ class ParseTemplate(Stage):
         *NOT_PERFORMED,
     )
     result_fields = (
-        "parsed_llm_response",
-        "evaluation_input",
-        "used_full_trace",
-        "trace_extraction_error",
-        "judge_channel",
-        "judge_repairs",
-        "ungrounded_values",
-        INVENTED,
-        *NOT_PERFORMED,
+        *("parsed_llm_response", "evaluation_input", "used_full_trace", "trace_extraction_error"),
+        *("judge_channel", "judge_repairs", "ungrounded_values", INVENTED, *NOT_PERFORMED),
     )
     extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric") & ~feature("agentic_parsing")
@@ -57,7 +49,8 @@ class ParseTemplate(Stage):
 
     async def execute(self, context: VerificationContext) -> None:
         handle = context.get_artifact(ArtifactKeys.ANSWER)
-        given = _given(context)
+        # What code reads off the trace is another text.
+        given = text_to_judge(context, full_trace=context.config.use_full_trace_for_template, keep=True)
         if not handle.fields():
             if given.error is not None:
                 context.warn(f"code alone reads this template's answers, though {given.error}")
@@ -93,18 +86,6 @@ class ParseTemplate(Stage):
         context.set_result_field("judge_channel", judgment.channel)
         context.set_result_field("judge_repairs", judgment.repairs)
         _keep_evidence(context, judgment.evidence)
-
-
-def _given(context: VerificationContext) -> EvaluationInput:
-    """The text for the judge, kept in the result; what code reads off the trace is another text."""
-    rows = context.get_result_field("trace_messages", [])
-    raw = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-    given = evaluation_input(rows, raw, full_trace=context.config.use_full_trace_for_template)
-    context.set_result_field("used_full_trace", given.used_full_trace)
-    context.set_result_field("evaluation_input", given.text)
-    if given.error is not None:
-        context.set_result_field("trace_extraction_error", given.error)
-    return given
 
 
 def _keep_evidence(context: VerificationContext, evidence: Mapping[str, Any]) -> None:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from karenina_core import hookimpl
 
 from . import names
 
-if TYPE_CHECKING:
-    from karenina_vocabulary.kinds import PrimitiveRegistry
-
-BASES = frozenset({"TracePrimitive", "VerificationPrimitive"})
 NAMES = {
     name: module
     for name, module in names.NAMES["karenina_core.templates"].items()
-    if module.startswith("karenina_template.language.primitives.") and name not in BASES
+    if module.startswith("karenina_template.language.primitives.")
+    and not module.endswith(".base")
+    and name != "TracePrimitive"
 }
 
 
 @hookimpl
-def karenina_register_primitives(registry: PrimitiveRegistry) -> None:
+def karenina_register_primitives(registry: Any) -> None:
     for name, module in NAMES.items():
         registry.add(f"{module}:{name}", name=name)

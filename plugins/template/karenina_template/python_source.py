@@ -24,7 +24,7 @@ from .language.answer import BaseAnswer, VerifiedField
 from .language.author_code import author_code
 from .language.normalize import SynonymMap
 from .language.primitives.base import VerificationPrimitive
-from .language.primitives.trace import TracePrimitive
+from .language.primitives.text import TracePrimitive
 from .language.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
 from .model_handle import THREAD, ModelHandle, open_class
 

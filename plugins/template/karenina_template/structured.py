@@ -10,7 +10,6 @@ must be right.
 
 from __future__ import annotations
 
-import datetime
 import json
 import keyword
 import types
@@ -27,21 +26,13 @@ from karenina_core.values.convert import structure
 from .language.answer import BaseAnswer, VerifiedField, is_taken
 from .language.coercions import careful_reader
 from .language.extraction import any_field_names
-from .language.primitives.base import VerificationPrimitive
-from .language.primitives.text import SemanticMatch
-from .language.primitives.trace import TracePrimitive
-from .language.specs import primitive_from_spec
+from .language.primitives.base import VerificationPrimitive, primitive_from_spec
+from .language.primitives.text import SemanticMatch, TracePrimitive
+from .language.specs import TYPES
 from .language.strategies import Condition, condition_from_spec, condition_problems
 from .model_handle import THREAD, ModelHandle, open_class
 
-_TYPES: Mapping[str, Any] = {
-    "bool": bool,
-    "str": str,
-    "int": int,
-    "float": float,
-    "list_str": list[str],
-    "date": datetime.date,
-}
+_TYPES: Mapping[str, Any] = {name: type_ for type_, name in TYPES.items()} | {"list_str": list[str]}
 
 
 @frozen(kw_only=True)

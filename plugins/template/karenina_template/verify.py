@@ -29,17 +29,10 @@ class VerifyTemplate(Stage):
         ArtifactKeys.VERIFY_GRANULAR_RESULT,
     )
     result_fields = (
-        "template_verification_performed",
-        "field_verification_error",
-        "verify_granular_result",
-        "field_results",
-        "field_scores",
-        "composition_strategy",
-        "regex_validations_performed",
-        "regex_validation_results",
-        "regex_validation_details",
-        "regex_overall_success",
-        "regex_extraction_results",
+        *("template_verification_performed", "field_verification_error", "verify_granular_result"),
+        *("field_results", "field_scores", "composition_strategy"),
+        *("regex_validations_performed", "regex_validation_results", "regex_validation_details"),
+        *("regex_overall_success", "regex_extraction_results"),
     )
     extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric")

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from karenina_judging.judgment import Judgment
-from karenina_judging.parse_support import REGEX_ONLY, TRACE_ONLY
+from karenina_judging.judgment import REGEX_ONLY, TRACE_ONLY, Judgment
 from karenina_template.parse import ParseTemplate
 from karenina_template.validate import ValidateTemplate
 

@@ -14,7 +14,7 @@ from karenina_template.language.to_json import plain
 from karenina_template.model_handle import open_class
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
-from karenina_template.rehearsal import rehearsal_problems
+from karenina_template.rules import rehearsal_problems
 from pydantic import create_model
 
 from karenina_core import templates as primitives

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_template.language.extraction import extraction_class, fill
-from karenina_template.language.judge_schema import judge_schema
+from karenina_template.language.extraction import extraction_class, fill, judge_schema
 from karenina_template.language.to_json import plain
 from karenina_template.lint.lint import lint_schema
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PrivateAttr, create_model, field_validator

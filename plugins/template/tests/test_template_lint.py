@@ -18,7 +18,7 @@ from attrs import frozen
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from karenina_runs.plan.templates import TemplateLoader
-from karenina_template.language.judge_schema import judge_schema
+from karenina_template.language.extraction import judge_schema
 from karenina_template.lint.lint import Finding, lint_benchmark, lint_schema, lint_template, one_sided_positions
 from karenina_template.lint.patterns import ANYTHING, accepted_by, accepted_texts, spelled_out
 from karenina_template.lint.references import Sought, mentions, same
@@ -691,7 +691,9 @@ def test_the_texts_of_a_pattern_are_those_that_it_matches(pattern: str) -> None:
         ("(?i)^a(?P<n>b|c)$", {"ab", "ac"}),
         ("(?!a)b", None),
         (r"(a)\1", None),
-        ("a{", None),
+        ("a{", {"a{"}),
+        ("[[a]", None),
+        ("[a--b]", None),
         ("(a", None),
         ("a)", None),
         ("*", None),

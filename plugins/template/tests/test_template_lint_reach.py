@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_template.lint.lint import lint_schema
 from karenina_template.lint.positions import Place
-from karenina_template.lint.reach import Reach
 from karenina_template.lint.references import Sought
-from karenina_template.lint.severity import Subject, weigh
+from karenina_template.lint.severity import Reach, Subject, weigh
 
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=400)
 PARTS = ["BCL2", "Bcl-2", "5", "0.05", "5 %", "true", "yes", "+", "such as", "or", "William", "Shakespeare"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from karenina_template.language.patterns import pattern_problems, run_patterns
+from karenina_template.language.searches import pattern_problems, run_patterns
 
 TRACE = "--- AI Message ---\nBCL2 binds BAX (see [1] and [2])."
 

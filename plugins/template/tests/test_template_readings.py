@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_template.language.coercions import careful_reader
-from karenina_template.language.extraction import extraction_class, fill
-from karenina_template.language.judge_schema import judge_schema
+from karenina_template.language.extraction import extraction_class, fill, judge_schema
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from karenina_core.errors import FillError

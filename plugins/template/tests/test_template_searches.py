@@ -15,10 +15,8 @@ import pytest
 import regex
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from karenina_template.language.patterns import run_patterns
-from karenina_template.language.primitives.text import RegexMatch
-from karenina_template.language.primitives.trace import TraceRegex
-from karenina_template.language.searches import SECONDS, Expression, expression, listed
+from karenina_template.language.primitives.text import RegexMatch, TraceRegex
+from karenina_template.language.searches import SECONDS, Expression, expression, listed, run_patterns
 
 LAW = settings(
     database=None,

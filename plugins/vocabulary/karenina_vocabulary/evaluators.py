@@ -81,6 +81,15 @@ class TraitScore:
         return cls(state="error", reason=reason, kind=error_kind(error), **more)
 
 
+def failure(error: BaseException, event: str, **facts: Any) -> TraitScore:
+    """The score of what ended with this error. Raises it again where it ends the item, and logs foreign errors."""
+    if stops_item(error):
+        raise error
+    if not isinstance(error, KareninaError):
+        log.warning(event, **facts, error=one_line(error))
+    return TraitScore.failed(error)
+
+
 @define(eq=False)
 class TraitCase:
     """One answer whose traits are evaluated. Shared by all evaluators of the item."""
@@ -112,14 +121,8 @@ class TraitCase:
             current_trait.set(trait.name)  # for this task alone
             try:
                 return await score(trait)
-            except (
-                BaseException
-            ) as error:  # an evaluator runs code of its own, and may let a cancellation of its own out
-                if stops_item(error):
-                    raise
-                if not isinstance(error, KareninaError):
-                    log.warning("a trait could not be evaluated", trait=trait.name, error=one_line(error))
-                return TraitScore.failed(error)
+            except BaseException as error:  # it runs code of its own, and may let a cancellation of its own out
+                return failure(error, "a trait could not be evaluated", trait=trait.name)
 
         scores = await asyncio.gather(*map(one, traits))
         return {trait.name: found for trait, found in zip(traits, scores, strict=True)}

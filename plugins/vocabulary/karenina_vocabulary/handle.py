@@ -73,11 +73,9 @@ class FilledTemplate(Protocol):
     @property
     def nulls(self) -> frozenset[str]:
         """Verified fields for which the judge found nothing."""
-        ...
 
     def values(self) -> Mapping[str, Any]:
         """The extracted fields as JSON data; without `id`, `correct` and `regex`."""
-        ...
 
     def accepting(self, fields: Collection[str]) -> FilledTemplate:
         """A copy in which these fields count as right: the template's code finds the expected value in them.
@@ -86,7 +84,6 @@ class FilledTemplate(Protocol):
         TemplateError for a field without an expected value: one that does not exist, whose primitive needs none, or
         that is decided on the trace.
         """
-        ...
 
     async def verify(
         self, trace: str, *, said: str | None = None, similarities: Mapping[str, float] | None = None
@@ -100,7 +97,6 @@ class FilledTemplate(Protocol):
         Raises TemplateError where the template's code fails or does not answer True or False, or where a semantic
         field has a value and no similarity: that is no verdict.
         """
-        ...
 
     async def granular(self) -> float | None:
         """The template's partial credit, or None where it defines none. Ask after `verify`.
@@ -108,11 +104,9 @@ class FilledTemplate(Protocol):
         Raises TemplateError where the template's code fails. The verdict does not depend on it, so a caller reports
         this as a warning and leaves the number out.
         """
-        ...
 
     async def regex(self, trace: str) -> RegexVerdict:
         """Run the template's patterns over the raw trace. Raises TemplateError as `verify` does."""
-        ...
 
 
 @runtime_checkable
@@ -122,23 +116,18 @@ class TemplateHandle(Protocol):
     @property
     def isolation(self) -> str:
         """How far the template's code is kept from this process: `no-code`, `in-process`, ..."""
-        ...
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema of what the judge has to fill in. It never holds ground truth, and belongs to the caller."""
-        ...
 
     def fields(self) -> tuple[TemplateField, ...]:
         """What the judge extracts; empty where nothing is to be extracted and no judge is needed."""
-        ...
 
     def trace_fields(self) -> tuple[TemplateField, ...]:
         """What code decides on the text of the trace. The judge is not asked and the schema does not name them."""
-        ...
 
     def ground_truth(self) -> Mapping[str, Any]:
         """The expected values per field as JSON data, as far as the template states them."""
-        ...
 
     async def build(self, data: Mapping[str, Any] | None) -> FilledTemplate:
         """Fill the template. Unknown keys are dropped; a verified field that is missing or null counts as not
@@ -147,7 +136,6 @@ class TemplateHandle(Protocol):
         Raises FillError where the data does not fit, naming every problem in words that a judge can act on, and
         TemplateError where the template's own code fails.
         """
-        ...
 
 
 @runtime_checkable
@@ -160,12 +148,10 @@ class TemplateRuntime(Protocol):
     @property
     def languages(self) -> frozenset[str]:
         """Values of a template's language that it understands: `python`, `karenina-template`."""
-        ...
 
     @property
     def executes_code(self) -> bool:
         """Whether loading or using a template runs code that came with the benchmark."""
-        ...
 
     @property
     def isolation(self) -> str: ...
@@ -175,4 +161,3 @@ class TemplateRuntime(Protocol):
 
         Raises TemplateError with the reason and, for code, the line.
         """
-        ...

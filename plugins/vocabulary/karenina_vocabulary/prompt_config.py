@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, TypeVar
 
 from attrs import field, fields_dict, frozen, validators
 
@@ -38,11 +38,10 @@ class PromptConfig:
         return None
 
 
-def _picks(value: Iterable[int | str]) -> tuple[int | str, ...]:
-    return tuple(value)
+T = TypeVar("T")
 
 
-def _examples(value: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+def _tuple(value: Iterable[T]) -> tuple[T, ...]:
     return tuple(value)
 
 
@@ -52,9 +51,9 @@ class FewShotQuestion:
 
     mode: Literal["all", "k-shot", "custom", "inherit"] = "inherit"
     k: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
-    selected_examples: tuple[int | str, ...] = field(default=(), converter=_picks)
+    selected_examples: tuple[int | str, ...] = field(default=(), converter=_tuple)
     """Positions in the question's pool, or MD5s of an example's question text."""
-    excluded_examples: tuple[int | str, ...] = field(default=(), converter=_picks)
+    excluded_examples: tuple[int | str, ...] = field(default=(), converter=_tuple)
 
 
 @frozen(kw_only=True)
@@ -65,7 +64,7 @@ class FewShotConfig:
     pool_mode: Literal["all", "k-shot", "custom"] = "all"
     pool_k: int = field(default=3, validator=validators.ge(1))
     question_configs: Mapping[str, FewShotQuestion] = field(factory=dict)
-    global_examples: tuple[Mapping[str, str], ...] = field(default=(), converter=_examples)
+    global_examples: tuple[Mapping[str, str], ...] = field(default=(), converter=_tuple)
     """Each `{"question": ..., "answer": ...}`; added after those of the question's pool."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -58,16 +58,13 @@ def pieces(text: str, evidence: Iterable[Quotation]) -> list[Piece]:
     borders = sorted(
         {0, len(text), *(border for low, high, _ in spans for border in (low, high) if border <= len(text))}
     )
-    return [
-        _piece(text[low:high], [quotation for start, end, quotation in spans if start <= low and high <= end])
-        for low, high in pairwise(borders)
-    ]
-
-
-def _piece(text: str, evidence: Sequence[Quotation]) -> Piece:
-    kinds = {quotation.kind for quotation in evidence}
-    names = dict.fromkeys(f"{quotation.kind} {quotation.name}" for quotation in evidence)
-    return Piece(text, tuple(names), "both" if len(kinds) > 1 else "".join(kinds))
+    found = []
+    for low, high in pairwise(borders):
+        about = [quotation for start, end, quotation in spans if start <= low and high <= end]
+        kinds = {quotation.kind for quotation in about}
+        names = dict.fromkeys(f"{quotation.kind} {quotation.name}" for quotation in about)
+        found.append(Piece(text[low:high], tuple(names), "both" if len(kinds) > 1 else "".join(kinds)))
+    return found
 
 
 def _span(facts: Mapping[str, Any], text: str, read: str) -> tuple[int, int] | None:

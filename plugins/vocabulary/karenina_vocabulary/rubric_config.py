@@ -8,7 +8,7 @@ from typing import Any, Literal
 from attrs import field, fields_dict, frozen, validators
 
 from karenina_core.errors import Problem, did_you_mean
-from karenina_core.values.fields import number, true_or_false, whole_number
+from karenina_core.values.fields import number, optional, true_or_false, whole_number
 from karenina_core.values.sections import Section, flag, fraction, setting, whole, word
 
 from .traits import LLMRubricTrait
@@ -29,10 +29,6 @@ def tool_name(tool: Any) -> str:
     return tool if isinstance(tool, str) else f"{tool.__module__}.{getattr(tool, '__qualname__', type(tool).__name__)}"
 
 
-def _optional(*checks: Any) -> Any:
-    return field(default=None, validator=validators.optional(list(checks)))
-
-
 @frozen(kw_only=True)
 class TraitDeepJudgment:
     """Deep judgment of one trait, as a user configures it. None means: the default of the run."""
@@ -40,9 +36,11 @@ class TraitDeepJudgment:
     enabled: bool = field(default=True, validator=true_or_false)
     excerpt_enabled: bool = field(default=True, validator=true_or_false)
     """Whether quotations are looked for; without, the judge reasons from the text itself."""
-    max_excerpts: int | None = _optional(whole_number, validators.ge(1))
-    fuzzy_match_threshold: float | None = _optional(number, validators.ge(0), validators.le(1))
-    excerpt_retry_attempts: int | None = _optional(whole_number, validators.ge(0))
+    max_excerpts: int | None = field(default=None, validator=optional(whole_number, validators.ge(1)))
+    fuzzy_match_threshold: float | None = field(
+        default=None, validator=optional(number, validators.ge(0), validators.le(1))
+    )
+    excerpt_retry_attempts: int | None = field(default=None, validator=optional(whole_number, validators.ge(0)))
     search_enabled: bool = field(default=False, validator=true_or_false)
     """Whether the quotations are searched for, by `deep_judgment_rubric_search_tool`."""
 
@@ -54,37 +52,36 @@ class TraitDeepJudgment:
 Entries = Mapping[str, TraitDeepJudgment]
 
 
-def _entry(name: str, value: Any) -> TraitDeepJudgment:
-    if isinstance(value, TraitDeepJudgment):
-        return value
+def _table(value: Any, where: str, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{name}: expected a table of settings, got {value!r}")
-    known = fields_dict(TraitDeepJudgment)
+        raise ValueError(f"{where}: expected a table of {what}, got {value!r}")
+    if others := [name for name in value if not isinstance(name, str)]:
+        raise ValueError(f"{where}: names are texts, not {others[0]!r}; write it in quotes")
+    return value
+
+
+def _check_known(value: Mapping[str, Any], known: Mapping[str, Any], where: str = "") -> None:
     if unknown := [str(key) for key in value if key not in known]:
-        raise ValueError(f"{name}: unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
-    try:
-        return TraitDeepJudgment(**value)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+        raise ValueError(f"{where}unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
 
 
 def _entries(value: Any, where: str = "global") -> dict[str, TraitDeepJudgment]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{where}: expected a table of traits, got {value!r}")
-    return {_name(where, name): _entry(f"{where}.{name}", entry) for name, entry in value.items()}
-
-
-def _name(where: str, name: Any) -> str:
-    if not isinstance(name, str):
-        raise ValueError(f"{where}: names are texts, not {name!r}; write it in quotes")
-    return name
+    found: dict[str, TraitDeepJudgment] = {}
+    for trait, given in _table(value, where, "traits").items():
+        name, entry = f"{where}.{trait}", given
+        if not isinstance(given, TraitDeepJudgment):
+            _check_known(_table(given, name, "settings"), fields_dict(TraitDeepJudgment), f"{name}: ")
+            try:
+                entry = TraitDeepJudgment(**given)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        found[trait] = entry
+    return found
 
 
 def _by_question(value: Any) -> dict[str, Entries]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"question_specific: expected a table of questions, got {value!r}")
     where = "question_specific"
-    return {_name(where, question): _entries(traits, f"{where}.{question}") for question, traits in value.items()}
+    return {name: _entries(traits, f"{where}.{name}") for name, traits in _table(value, where, "questions").items()}
 
 
 @frozen(kw_only=True)
@@ -104,8 +101,7 @@ class DeepJudgmentRubricConfig:
         if not isinstance(value, Mapping):
             raise ValueError(f"expected a table with global and question_specific, got {value!r}")
         known = {"global": "global_traits", "question_specific": "question_specific"}
-        if unknown := [str(key) for key in value if key not in known]:
-            raise ValueError(f"unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+        _check_known(value, known)
         return cls(**{known[key]: entries for key, entries in value.items()})
 
     from_plain = of
@@ -168,7 +164,15 @@ def evidence_rules(
     if mode == "enable_all":
         entry: TraitDeepJudgment | None = TraitDeepJudgment(excerpt_enabled=config.deep_judgment_rubric_global_excerpts)
     elif mode == "use_checkpoint":
-        entry = _of_trait(trait)
+        entry = TraitDeepJudgment(
+            enabled=trait.deep_judgment_enabled,
+            excerpt_enabled=trait.deep_judgment_excerpt_enabled,
+            max_excerpts=trait.deep_judgment_max_excerpts,
+            fuzzy_match_threshold=trait.deep_judgment_fuzzy_match_threshold,
+            excerpt_retry_attempts=trait.deep_judgment_excerpt_retry_attempts,
+            # It is searched only where quotations are looked for.
+            search_enabled=trait.deep_judgment_search_enabled and trait.deep_judgment_excerpt_enabled,
+        )
     else:
         custom = config.deep_judgment_rubric_config or DeepJudgmentRubricConfig()
         entry = custom.question_specific.get(question_id, {}).get(trait.name) or custom.global_traits.get(trait.name)
@@ -187,16 +191,4 @@ def evidence_rules(
         threshold=threshold,
         retries=int(retries),
         search=entry.search_enabled,
-    )
-
-
-def _of_trait(trait: LLMRubricTrait) -> TraitDeepJudgment:
-    """What the benchmark itself says about a trait; it is searched only where quotations are looked for."""
-    return TraitDeepJudgment(
-        enabled=trait.deep_judgment_enabled,
-        excerpt_enabled=trait.deep_judgment_excerpt_enabled,
-        max_excerpts=trait.deep_judgment_max_excerpts,
-        fuzzy_match_threshold=trait.deep_judgment_fuzzy_match_threshold,
-        excerpt_retry_attempts=trait.deep_judgment_excerpt_retry_attempts,
-        search_enabled=trait.deep_judgment_search_enabled and trait.deep_judgment_excerpt_enabled,
     )

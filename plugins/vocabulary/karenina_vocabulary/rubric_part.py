@@ -76,6 +76,30 @@ class TraitOutcome:
         stored = self.value if isinstance(self.value, Mapping) and self.kind == "metric" else {}
         return {key: value for key, value in stored.items() if key not in COUNTS}
 
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """See `RubricPart.rows`."""
+        counts = {f"confusion_{key}": self.counts.get(key) for key in COUNTS}
+        row: dict[str, Any] = {
+            "trait_name": self.name,
+            "trait_type": self.type,
+            "kind": self.kind,
+            "trait_score": self.value,
+            "trait_label": self.label,
+            "metric_name": None,
+            **(counts if self.kind == "metric" else dict.fromkeys(counts)),
+            "state": self.state,
+            "reason": self.reason,
+            "provenance": self.provenance,
+            "higher_is_better": self.higher_is_better,
+            **{f"details.{name}": value for name, value in self.details.items()},
+        }
+        if self.kind == "metric" and self.metrics:
+            yield from ({**row, "metric_name": name, "trait_score": value} for name, value in self.metrics.items())
+        elif self.kind == "template" and isinstance(self.value, Mapping) and self.value:
+            yield from ({**row, "trait_name": f"{self.name}.{key}", "trait_score": v} for key, v in self.value.items())
+        else:
+            yield {**row, "trait_score": None} if self.kind == "metric" else row
+
 
 @frozen(kw_only=True)
 class RubricPart(ResultPart):
@@ -161,7 +185,7 @@ class RubricPart(ResultPart):
         confusion_tp, confusion_fp, confusion_fn, confusion_tn (counts; metric traits only), state, reason, provenance,
         higher_is_better, and `details.<name>` where an evaluator says more.
         """
-        return [row for outcome in read_traits(self) for row in _rows(outcome)]
+        return [row for outcome in read_traits(self) for row in outcome.rows()]
 
 
 def typed_scores(part: RubricPart) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -217,7 +241,10 @@ def _is_field(part: RubricPart, type_name: str, key: str, scores: Mapping[str, A
 def _outcome(part: RubricPart, name: str, type_name: str | None, value: Any) -> TraitOutcome:
     scale = part.trait_scales.get(name) or {}
     details = part.trait_details.get(name) or {}
-    label = _label(part, name, type_name, details)
+    label = details.get(LABEL) if type_name != "llm" else None
+    label = label if isinstance(label, str) else None
+    if type_name in (None, "llm") and name in part.llm_trait_labels:
+        label = part.llm_trait_labels[name]
     kind = _kind(scale, type_name, value, name in part.llm_trait_labels)
     state, reason = _state(part, name, _what_is_wrong(scale, type_name, kind, value, label))
     if kind == "literal" and state == "ok" and (classes := scale_classes(scale)):
@@ -239,18 +266,11 @@ def _outcome(part: RubricPart, name: str, type_name: str | None, value: Any) -> 
     )
 
 
-def _label(part: RubricPart, name: str, type_name: str | None, details: Mapping[str, Any]) -> str | None:
-    if type_name in (None, "llm") and name in part.llm_trait_labels:
-        return part.llm_trait_labels[name]
-    label = details.get(LABEL) if type_name != "llm" else None
-    return label if isinstance(label, str) else None
-
-
 def _kind(scale: Mapping[str, Any], type_name: str | None, value: Any, has_llm_label: bool) -> str | None:
     if kind := scale_kind(scale):
         return kind
-    if (type_name or scale.get("type")) in ("regex", "metric"):
-        return "boolean" if (type_name or scale.get("type")) == "regex" else "metric"
+    if kind := {"regex": "boolean", "metric": "metric"}.get(type_name or scale.get("type") or ""):
+        return kind
     if isinstance(value, _Fields):
         return "template"
     if has_llm_label and type_name in (None, "llm"):
@@ -282,8 +302,16 @@ def _what_is_wrong(
     scale: Mapping[str, Any], type_name: str | None, kind: str | None, value: Any, label: str | None
 ) -> tuple[str, str] | None:
     """State and reason where a stored value is no score."""
-    if kind == "literal" and (wrong := _no_class(scale, value, label)):
-        return wrong
+    if kind == "literal":  # where the label says that there is no class, there is none, whatever the number is
+        if label == MISSING_LABEL:
+            return "missing", "the reply says nothing about it"
+        if label is not None and label.startswith(ERROR_PREFIX):
+            return "error", label.removeprefix(ERROR_PREFIX).removesuffix("]").strip()
+        if value == -1 and not isinstance(value, bool):
+            return (
+                "invalid",
+                f"{label!r} is not one of its classes" if label else "the reply was not one of its classes",
+            )
     if value is None or (kind == "metric" and value == {}):
         return "error", "no score is stored, and no reason"
     if isinstance(value, float) and not math.isfinite(value):
@@ -292,40 +320,3 @@ def _what_is_wrong(
         return "invalid", "the stored score is -1, which is also how an unknown class is written"
     wanted = misfit(kind, scale, value)
     return ("invalid", f"the stored score {value!r} is not {wanted}") if wanted else None
-
-
-def _no_class(scale: Mapping[str, Any], value: Any, label: str | None) -> tuple[str, str] | None:
-    """Where the label says that there is no class, there is none, whatever the number is."""
-    if label == MISSING_LABEL:
-        return "missing", "the reply says nothing about it"
-    if label is not None and label.startswith(ERROR_PREFIX):
-        return "error", label.removeprefix(ERROR_PREFIX).removesuffix("]").strip()
-    if value != -1 or isinstance(value, bool):
-        return None
-    return "invalid", f"{label!r} is not one of its classes" if label else "the reply was not one of its classes"
-
-
-def _rows(outcome: TraitOutcome) -> Iterator[dict[str, Any]]:
-    counts = {f"confusion_{key}": outcome.counts.get(key) for key in COUNTS}
-    row: dict[str, Any] = {
-        "trait_name": outcome.name,
-        "trait_type": outcome.type,
-        "kind": outcome.kind,
-        "trait_score": outcome.value,
-        "trait_label": outcome.label,
-        "metric_name": None,
-        **(counts if outcome.kind == "metric" else dict.fromkeys(counts)),
-        "state": outcome.state,
-        "reason": outcome.reason,
-        "provenance": outcome.provenance,
-        "higher_is_better": outcome.higher_is_better,
-        **{f"details.{name}": value for name, value in outcome.details.items()},
-    }
-    if outcome.kind == "metric" and outcome.metrics:
-        yield from ({**row, "metric_name": name, "trait_score": value} for name, value in outcome.metrics.items())
-    elif outcome.kind == "template" and isinstance(outcome.value, Mapping) and outcome.value:
-        yield from (
-            {**row, "trait_name": f"{outcome.name}.{key}", "trait_score": v} for key, v in outcome.value.items()
-        )
-    else:
-        yield {**row, "trait_score": None} if outcome.kind == "metric" else row

@@ -36,7 +36,7 @@ UNREAD = frozenset(
 """Keywords that mean something which is not checked here. A schema that says them is refused, not half obeyed."""
 MOST_SHOWN = 80
 NAMED = 5
-"""References that are followed before they are called a circle."""
+"""References that are followed before they are called a circle. Chosen, not measured."""
 
 
 @frozen
@@ -211,7 +211,12 @@ def _plain(node: Mapping[str, Any], nullable: bool = False) -> CoreSchema:
 
     listed = node.get("enum", [node["const"]] if "const" in node else None)
     values = None if listed is None else [value for value in listed if not (nullable and value is None)]
-    kind = node["type"] if "type" in node else _kind_of(values)
+    # Where the schema says no type, it is the one that all allowed values have.
+    names = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    kinds = [node["type"]] if "type" in node else list({names.get(type(value)) for value in values or ()})
+    if len(kinds) > 1:
+        raise ValueError(f"a union of several types; {ADVICE}")
+    kind = kinds[0] if kinds else None
     match kind:
         case "boolean":
             made: CoreSchema = core_schema.bool_schema(strict=True)
@@ -234,15 +239,6 @@ def _plain(node: Mapping[str, Any], nullable: bool = False) -> CoreSchema:
         _check_value("allowed value", value, made)
     allowed = list(map(float, values)) if kind == "number" else values
     return core_schema.chain_schema([made, core_schema.literal_schema(allowed)])
-
-
-def _kind_of(values: list[Any] | None) -> str | None:
-    """The type that all allowed values have, where the schema does not say it."""
-    names = {bool: "boolean", int: "integer", float: "number", str: "string"}
-    kinds = {names.get(type(value)) for value in values or ()}
-    if len(kinds) > 1:
-        raise ValueError(f"a union of several types; {ADVICE}")
-    return kinds.pop() if kinds else None
 
 
 def _limits(node: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

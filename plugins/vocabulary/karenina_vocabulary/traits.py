@@ -3,22 +3,81 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 from attrs import field, frozen
 
 from karenina_core.values.rubric import RubricTrait
 
-from . import checks
 from .template_kind import TemplateKind, as_kind, check_fields
 
 ScoreKind = Literal["boolean", "score", "literal"]
-MOST_CLASSES = 20
+MOST_CLASSES = 20  # chosen, not measured: a judge has to keep them apart
 METRICS = {
     "tp_only": ("precision", "recall", "f1"),
     "full_matrix": ("precision", "recall", "f1", "specificity", "accuracy"),
 }
+
+
+def _listed(value: Iterable[str]) -> Any:
+    """A tuple of what is listed. A single text is no list of its letters."""
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping) else value
+
+
+def _mapped(value: Any) -> Any:
+    """A dictionary of a mapping."""
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _plain(text: str) -> str:
+    """The same for texts that look alike to a reader: they differ in case, white space around them or Unicode
+    composition."""
+    return unicodedata.normalize("NFC", text.strip()).casefold()
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# Types are strict, True is no number, and every error names the trait. Converters leave alone what they cannot convert:
+# only validators know the trait.
+def _validator(wanted: str, fits: Callable[[Any], bool], *, optional: bool = True) -> Callable[[Any, Any, Any], None]:
+    """Refuses what does not fit; None fits where the field is `optional`."""
+
+    def check(trait: Any, attribute: Any, value: Any) -> None:
+        if not (fits(value) or (optional and value is None)):
+            shown = list(value) if isinstance(value, tuple) else value
+            raise ValueError(f"trait {trait.name!r}: {attribute.name} must be {wanted}, not {shown!r}")
+
+    return check
+
+
+def _whole_from(least: int) -> Callable[[Any, Any, Any], None]:
+    """A validator: a whole number that is not less, or None."""
+    return _validator(f"a whole number from {least} on", lambda value: _is_whole(value) and value >= least)
+
+
+_switch = _validator("True or False", lambda value: isinstance(value, bool), optional=False)
+_direction = _validator("True, False or None", lambda value: isinstance(value, bool))
+_names = _validator("names with a description or None each", lambda value: isinstance(value, Mapping))
+_whole = _validator("a whole number", _is_whole)
+_positive = _validator("a whole number from 1 on", lambda value: _is_whole(value) and value >= 1, optional=False)
+_fraction = _validator(
+    "a number from 0 to 1",
+    lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1,
+)
+_texts = _validator(
+    "a list of texts",
+    lambda value: isinstance(value, tuple) and all(isinstance(entry, str) for entry in value),
+    optional=False,
+)
+
+
+def _require(trait: RubricTrait, holds: object, problem: str) -> None:
+    if not holds:
+        raise ValueError(f"trait {trait.name!r}: {problem}")
 
 
 @frozen(kw_only=True)
@@ -30,9 +89,9 @@ class ScoredTrait(RubricTrait):
     """
 
     kind: ScoreKind | TemplateKind = field(converter=as_kind)
-    min_score: int | None = field(default=None, validator=checks.whole)
-    max_score: int | None = field(default=None, validator=checks.whole)
-    classes: Mapping[str, str | None] | None = field(default=None, converter=checks.mapped, validator=checks.names)
+    min_score: int | None = field(default=None, validator=_whole)
+    max_score: int | None = field(default=None, validator=_whole)
+    classes: Mapping[str, str | None] | None = field(default=None, converter=_mapped, validator=_names)
     """Class name -> description; the order of declaration is the order of the scores."""
 
     default_bounds: ClassVar[tuple[int | None, int | None]] = (1, 5)
@@ -41,10 +100,8 @@ class ScoredTrait(RubricTrait):
 
     @kind.validator
     def _check_kind(self, _: object, value: Any) -> None:
-        if not isinstance(value, TemplateKind) and value not in ("boolean", "score", "literal"):
-            raise ValueError(
-                f"trait {self.name!r}: kind must be boolean, score, literal or a pydantic class, not {value!r}"
-            )
+        known = isinstance(value, TemplateKind) or value in ("boolean", "score", "literal")
+        _require(self, known, f"kind must be boolean, score, literal or a pydantic class, not {value!r}")
 
     def __attrs_post_init__(self) -> None:
         if isinstance(self.kind, TemplateKind):
@@ -52,37 +109,26 @@ class ScoredTrait(RubricTrait):
                 check_fields(self.kind)
             except ValueError as error:
                 raise ValueError(f"trait {self.name!r}: {error}") from None
-        elif self.kind == "literal":
-            self._check_classes()
-            object.__setattr__(self, "min_score", 0)
-            object.__setattr__(self, "max_score", len(self.classes or ()) - 1)
+            return
+        low, high = self.min_score, self.max_score
+        if self.kind == "literal":
+            names = list(self.classes or ())
+            few = 2 <= len(names) <= MOST_CLASSES
+            _require(self, few, f"a literal trait needs 2 to {MOST_CLASSES} classes, not {len(names)}")
+            for text in (*names, *(text for text in (self.classes or {}).values() if text is not None)):
+                is_text = isinstance(text, str) and text.strip()
+                _require(self, is_text, f"class names and descriptions must be texts and not blank, not {text!r}")
+            different = len({name.casefold() for name in names}) == len(names)
+            _require(self, different, "class names must differ in more than upper and lower case")
+            low, high = 0, len(names) - 1
         elif self.kind == "score":
-            self._check_bounds()
-
-    def _check_bounds(self) -> None:
-        low, high = self.default_bounds
-        object.__setattr__(self, "min_score", low if self.min_score is None else self.min_score)
-        object.__setattr__(self, "max_score", high if self.max_score is None else self.max_score)
-        if self.min_score is None or self.max_score is None:
-            raise ValueError(f"trait {self.name!r}: a score needs min_score and max_score")
-        if self.min_score >= self.max_score:
-            raise ValueError(
-                f"trait {self.name!r}: min_score {self.min_score} is not below max_score {self.max_score}; give both"
-            )
-
-    def _check_classes(self) -> None:
-        names = list(self.classes or ())
-        if not 2 <= len(names) <= MOST_CLASSES:
-            raise ValueError(
-                f"trait {self.name!r}: a literal trait needs 2 to {MOST_CLASSES} classes, not {len(names)}"
-            )
-        for text in (*names, *(text for text in (self.classes or {}).values() if text is not None)):
-            if not isinstance(text, str) or not text.strip():
-                raise ValueError(
-                    f"trait {self.name!r}: class names and descriptions must be texts and not blank, not {text!r}"
-                )
-        if len({name.casefold() for name in names}) < len(names):
-            raise ValueError(f"trait {self.name!r}: class names must differ in more than upper and lower case")
+            usual = self.default_bounds
+            low, high = usual[0] if low is None else low, usual[1] if high is None else high
+            if low is None or high is None:
+                raise ValueError(f"trait {self.name!r}: a score needs min_score and max_score")
+            _require(self, low < high, f"min_score {low} is not below max_score {high}; give both")
+        object.__setattr__(self, "min_score", low)
+        object.__setattr__(self, "max_score", high)
 
     def get_class_names(self) -> list[str]:
         return list(self.classes or ())
@@ -96,7 +142,7 @@ class ScoredTrait(RubricTrait):
         names = self.get_class_names()
         if name in names:
             return names.index(name)
-        alike = [index for index, own in enumerate(names) if checks.plain(own) == checks.plain(name)]
+        alike = [index for index, own in enumerate(names) if _plain(own) == _plain(name)]
         return alike[0] if len(alike) == 1 else -1
 
     def ambiguity(self) -> str:
@@ -106,7 +152,7 @@ class ScoredTrait(RubricTrait):
             return f"trait {self.name!r}: field {dotted[0]!r}: {why}" if dotted else ""
         names = self.get_class_names() if self.kind == "literal" else []
         for number, name in enumerate(names):
-            if alike := [other for other in names[:number] if checks.plain(other) == checks.plain(name)]:
+            if alike := [other for other in names[:number] if _plain(other) == _plain(name)]:
                 what = f"classes {alike[0]!r} and {name!r} look alike"
                 return f"trait {self.name!r}: {what}; let them differ in more than case and white space"
         return ""
@@ -138,27 +184,25 @@ class LLMRubricTrait(ScoredTrait):
 
     type_name: ClassVar[str] = "llm"
     list_name: ClassVar[str] = "llm_traits"
-    deep_judgment_enabled: bool = field(default=False, validator=checks.switch)
-    deep_judgment_excerpt_enabled: bool = field(default=True, validator=checks.switch)
-    deep_judgment_max_excerpts: int | None = field(default=None, validator=checks.whole_from(1))
-    deep_judgment_fuzzy_match_threshold: float | None = field(default=None, validator=checks.fraction)
-    deep_judgment_excerpt_retry_attempts: int | None = field(default=None, validator=checks.whole_from(0))
-    deep_judgment_search_enabled: bool = field(default=False, validator=checks.switch)
-    include_ground_truth: bool = field(default=False, validator=checks.switch)
+    deep_judgment_enabled: bool = field(default=False, validator=_switch)
+    deep_judgment_excerpt_enabled: bool = field(default=True, validator=_switch)
+    deep_judgment_max_excerpts: int | None = field(default=None, validator=_whole_from(1))
+    deep_judgment_fuzzy_match_threshold: float | None = field(default=None, validator=_fraction)
+    deep_judgment_excerpt_retry_attempts: int | None = field(default=None, validator=_whole_from(0))
+    deep_judgment_search_enabled: bool = field(default=False, validator=_switch)
+    include_ground_truth: bool = field(default=False, validator=_switch)
     """Whether the judge sees the reference answer beside it. It has no effect on a trait that is judged deeply."""
-    higher_is_better: bool | None = field(validator=checks.direction)
+    higher_is_better: bool | None = field(validator=_direction)
 
     @higher_is_better.default
-    def _direction(self) -> bool | None:
+    def _default_direction(self) -> bool | None:
         return None if isinstance(self.kind, TemplateKind) else True
 
     @higher_is_better.validator
     def _check_direction(self, _: object, value: bool | None) -> None:
-        if isinstance(self.kind, TemplateKind) and (value is not None or self.deep_judgment_enabled):
-            raise ValueError(
-                f"trait {self.name!r}: a template kind has no direction and no deep judgment; leave higher_is_better "
-                "and deep_judgment_enabled out"
-            )
+        usual = not isinstance(self.kind, TemplateKind) or (value is None and not self.deep_judgment_enabled)
+        what = "a template kind has no direction and no deep judgment"
+        _require(self, usual, f"{what}; leave higher_is_better and deep_judgment_enabled out")
 
 
 @frozen(kw_only=True)
@@ -168,9 +212,9 @@ class RegexRubricTrait(RubricTrait):
     type_name: ClassVar[str] = "regex"
     list_name: ClassVar[str] = "regex_traits"
     pattern: str = field()
-    case_sensitive: bool = field(default=True, validator=checks.switch)
-    invert_result: bool = field(default=False, validator=checks.switch)
-    higher_is_better: bool | None = field(default=True, validator=checks.direction)
+    case_sensitive: bool = field(default=True, validator=_switch)
+    invert_result: bool = field(default=False, validator=_switch)
+    higher_is_better: bool | None = field(default=True, validator=_direction)
 
     @pattern.validator
     def _check_pattern(self, _: object, value: str) -> None:
@@ -193,18 +237,16 @@ class CallableRubricTrait(ScoredTrait):
     numbers: ClassVar[tuple[type, ...]] = (int, float)
     callable_code: bytes | None = field(default=None, repr=False)
     """The pickled function, which is what files keep."""
-    invert_result: bool = field(default=False, validator=checks.switch)
-    higher_is_better: bool | None = field(default=True, validator=checks.direction)
+    invert_result: bool = field(default=False, validator=_switch)
+    higher_is_better: bool | None = field(default=True, validator=_direction)
     function: Callable[[str], Any] | None = field(default=None, eq=False, repr=False, metadata={"saved": False})
     """The function itself, where the trait was made of it in this process. It is never saved."""
 
     def __attrs_post_init__(self) -> None:
-        if isinstance(self.kind, TemplateKind):
-            raise ValueError(f"trait {self.name!r}: a callable trait has no template kind")
-        if self.function is not None and (self.callable_code is None or not callable(self.function)):
-            raise ValueError(f"trait {self.name!r}: make it with CallableRubricTrait.from_callable(name, func, ...)")
-        if self.invert_result and self.kind != "boolean":
-            raise ValueError(f"trait {self.name!r}: invert_result is for boolean traits")
+        _require(self, not isinstance(self.kind, TemplateKind), "a callable trait has no template kind")
+        whole = self.function is None or (self.callable_code is not None and callable(self.function))
+        _require(self, whole, "make it with CallableRubricTrait.from_callable(name, func, ...)")
+        _require(self, not self.invert_result or self.kind == "boolean", "invert_result is for boolean traits")
         if self.callable_code is None and self.kind == "score" and None in (self.min_score, self.max_score):
             return  # an inert trait of an older file, kept as it is
         super().__attrs_post_init__()
@@ -263,35 +305,32 @@ class MetricRubricTrait(RubricTrait):
     type_name: ClassVar[str] = "metric"
     list_name: ClassVar[str] = "metric_traits"
     evaluation_mode: Literal["tp_only", "full_matrix"] = "tp_only"
-    metrics: tuple[str, ...] = field(converter=checks.listed, validator=checks.texts)
+    metrics: tuple[str, ...] = field(converter=_listed, validator=_texts)
     """What is given of the counts; a name that is repeated is kept once."""
-    tp_instructions: tuple[str, ...] = field(default=(), converter=checks.listed, validator=checks.texts)
-    tn_instructions: tuple[str, ...] = field(default=(), converter=checks.listed, validator=checks.texts)
+    tp_instructions: tuple[str, ...] = field(default=(), converter=_listed, validator=_texts)
+    tn_instructions: tuple[str, ...] = field(default=(), converter=_listed, validator=_texts)
     """What a good answer does without, for `full_matrix`; in `tp_only` they are kept and have no effect."""
-    repeated_extraction: bool = field(default=True, validator=checks.switch)
+    repeated_extraction: bool = field(default=True, validator=_switch)
     """Whether equal instructions are asked about once and equal wrong attempts are counted once, without regard to
     case. Different instructions that one passage answers count each, whatever this says."""
-    higher_is_better: bool | None = field(default=None, validator=checks.direction)
+    higher_is_better: bool | None = field(default=None, validator=_direction)
 
     def __attrs_post_init__(self) -> None:
-        allowed = METRICS.get(self.evaluation_mode) if isinstance(self.evaluation_mode, str) else None
-        if allowed is None:
-            what = f"evaluation_mode must be tp_only or full_matrix, not {self.evaluation_mode!r}"
-            raise ValueError(f"trait {self.name!r}: {what}")
-        if not self.metrics or set(self.metrics) - set(allowed):
-            raise ValueError(f"trait {self.name!r}: metrics must be some of {', '.join(allowed)}")
+        mode = self.evaluation_mode
+        allowed = METRICS.get(mode, ()) if isinstance(mode, str) else ()
+        _require(self, allowed, f"evaluation_mode must be tp_only or full_matrix, not {mode!r}")
+        known = self.metrics and set(self.metrics) <= set(allowed)
+        _require(self, known, f"metrics must be some of {', '.join(allowed)}")
         object.__setattr__(self, "metrics", tuple(dict.fromkeys(self.metrics)))
-        if not self.tp_instructions:
-            raise ValueError(f"trait {self.name!r}: tp_instructions may not be empty")
-        if self.evaluation_mode == "full_matrix" and not self.tn_instructions:
-            raise ValueError(f"trait {self.name!r}: full_matrix needs tn_instructions")
-        if any(not text.strip() for text in (*self.tp_instructions, *self.tn_instructions)):
-            raise ValueError(f"trait {self.name!r}: instructions may not be blank; remove the empty ones")
+        _require(self, self.tp_instructions, "tp_instructions may not be empty")
+        _require(self, mode != "full_matrix" or self.tn_instructions, "full_matrix needs tn_instructions")
+        filled = all(text.strip() for text in (*self.tp_instructions, *self.tn_instructions))
+        _require(self, filled, "instructions may not be blank; remove the empty ones")
 
     def ambiguity(self) -> str:
-        wanted = {checks.plain(text) for text in self.tp_instructions}
+        wanted = {_plain(text) for text in self.tp_instructions}
         unwanted = self.tn_instructions if self.evaluation_mode == "full_matrix" else ()
-        both = [text for text in unwanted if checks.plain(text) in wanted]
+        both = [text for text in unwanted if _plain(text) in wanted]
         if not both:
             return ""
         return f"trait {self.name!r}: {both[0]!r} is both a TP and a TN instruction; remove one of the two"
@@ -303,30 +342,29 @@ class AgenticRubricTrait(ScoredTrait):
 
     type_name: ClassVar[str] = "agentic"
     list_name: ClassVar[str] = "agentic_traits"
-    higher_is_better: bool | None = field(validator=checks.direction)
+    higher_is_better: bool | None = field(validator=_direction)
     context_mode: Literal["workspace_only", "trace_and_workspace", "trace_only"] = "trace_and_workspace"
-    materialize_trace: bool = field(default=False, validator=checks.switch)
-    persist_trace: bool = field(default=False, validator=checks.switch)
+    materialize_trace: bool = field(default=False, validator=_switch)
+    persist_trace: bool = field(default=False, validator=_switch)
     """Whether the trace's file is kept with the result, where some trait of the item has it written."""
-    max_turns: int = field(default=15, validator=checks.positive)
-    timeout_seconds: int = field(default=120, validator=checks.positive)
+    max_turns: int = field(default=15, validator=_positive)
+    timeout_seconds: int = field(default=120, validator=_positive)
     model_override: Any = None
     """A `ModelConfig` that investigates instead of the parsing model."""
 
     @higher_is_better.default
-    def _direction(self) -> bool | None:
+    def _default_direction(self) -> bool | None:
         return None if isinstance(self.kind, TemplateKind) else True
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        if not self.description:
-            raise ValueError(f"trait {self.name!r}: an agentic trait needs a description")
-        if self.context_mode not in ("workspace_only", "trace_and_workspace", "trace_only"):
-            raise ValueError(f"trait {self.name!r}: unknown context_mode {self.context_mode!r}")
-        if self.materialize_trace and self.context_mode == "workspace_only":
-            raise ValueError(f"trait {self.name!r}: materialize_trace needs a context_mode that includes the trace")
-        if isinstance(self.kind, TemplateKind) and self.higher_is_better is not None:
-            raise ValueError(f"trait {self.name!r}: a template kind has no direction; leave higher_is_better out")
+        _require(self, self.description, "an agentic trait needs a description")
+        known = self.context_mode in ("workspace_only", "trace_and_workspace", "trace_only")
+        _require(self, known, f"unknown context_mode {self.context_mode!r}")
+        has_trace = not self.materialize_trace or self.context_mode != "workspace_only"
+        _require(self, has_trace, "materialize_trace needs a context_mode that includes the trace")
+        plain_kind = not isinstance(self.kind, TemplateKind) or self.higher_is_better is None
+        _require(self, plain_kind, "a template kind has no direction; leave higher_is_better out")
 
 
 Trait = LLMRubricTrait | RegexRubricTrait | CallableRubricTrait | MetricRubricTrait | AgenticRubricTrait

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen, validators
 from karenina_calls.ports.text import sanitize
 from karenina_vocabulary.evaluators import TraitScore
 from karenina_vocabulary.traits import CallableRubricTrait
@@ -25,7 +25,7 @@ from karenina_core.ports.threads import Ended, in_own_thread
 Place = object
 """A call that has a place; any object, by its identity. It may have one in several `Places`."""
 MOST_CALLS = 8
-"""Calls of one function at the same time, with those that were given up on."""
+"""Calls of one function at the same time, with those that were given up on. Chosen, not measured."""
 ENTRY = "evaluate"
 MOST_SHOWN = 80
 
@@ -90,15 +90,18 @@ class Places:
 
 
 PROCESS = Places(64)
-"""For the calls of all functions of this process: endless ones must not fill it with threads."""
+"""For the calls of all functions of this process: endless ones must not fill it with threads. Chosen, not measured."""
 
 
-@frozen
-class Limits:
-    """In seconds: of one call, and of loading the function, which is done once."""
+@frozen(kw_only=True)
+class CallableSettings:
+    """`[plugins.trait-callable]`"""
 
-    call: float
-    load: float
+    seconds: float = field(default=10.0, validator=validators.gt(0))
+    """How long the function of a trait may take for one text. It cannot be stopped, only given up on."""
+    load_seconds: float = field(default=60.0, validator=validators.gt(0))
+    """How long loading the code of a trait from a file may take, with the packages that it imports. It is done once;
+    every item waits for it."""
 
 
 @frozen
@@ -131,15 +134,15 @@ class Code:
             loads = self._loading is not None and not self._loaded.done()
             return self._users == 0 and not loads and self._places.unused
 
-    async def score(self, trait: CallableRubricTrait, text: str, limits: Limits) -> TraitScore:
+    async def score(self, trait: CallableRubricTrait, text: str, limits: CallableSettings) -> TraitScore:
         """What the function says about a text, within that time. Raises nothing for what the function does."""
         with self._lock:
             self._users += 1
         try:
-            loaded = await self._function(limits.load)
+            loaded = await self._function(limits.load_seconds)
             if loaded.function is None:
                 return TraitScore(state="error", reason=loaded.failure)
-            return await self._scored(trait, text, loaded.function, limits.call)
+            return await self._scored(trait, text, loaded.function, limits.seconds)
         finally:
             with self._lock:
                 self._users -= 1
@@ -169,7 +172,11 @@ class Code:
 
         def work() -> None:
             try:
-                self._settle(self._read())
+                assert self._load is not None
+                self._settle(Loaded(self._load()))
+            except BaseException as error:  # unpickling runs third-party code
+                advice = "save the benchmark again, where its packages are installed, with this version of Python"
+                self._settle(Loaded(failure=f"its code cannot be loaded: {one_line(error)}; {advice}"))
             finally:
                 PROCESS.end(place)
 
@@ -186,14 +193,6 @@ class Code:
             self._loading = place
             return True
 
-    def _read(self) -> Loaded:
-        try:
-            assert self._load is not None
-            return Loaded(self._load())
-        except BaseException as error:  # unpickling runs third-party code
-            advice = "save the benchmark again, where its packages are installed, with this version of Python"
-            return Loaded(failure=f"its code cannot be loaded: {one_line(error)}; {advice}")
-
     def _settle(self, loaded: Loaded) -> Loaded:
         """The first outcome counts: a function that is loaded too late is not used."""
         with self._lock:
@@ -205,6 +204,15 @@ class Code:
         self, trait: CallableRubricTrait, text: str, function: Callable[[str], Any], seconds: float
     ) -> TraitScore:
         place = Place()
+
+        def call() -> TraitScore:
+            try:
+                return score_of(trait, function(text))
+            except BaseException as error:  # SystemExit too is about this trait alone
+                return TraitScore(state="error", reason=f"its function raised {one_line(error)}")
+            finally:
+                self._end(place)
+
         if not await self._places.take(place):
             return TraitScore(state="error", reason=_unfinished(self._places, "its function"))
         try:
@@ -217,9 +225,7 @@ class Code:
             return TraitScore(state="error", reason=_unfinished(PROCESS))
         try:
             async with asyncio.timeout(seconds):
-                ended: Ended[TraitScore] = await in_own_thread(
-                    lambda: self._called(trait, text, function, place), f"karenina-trait-{trait.name}"
-                )
+                ended: Ended[TraitScore] = await in_own_thread(call, f"karenina-trait-{trait.name}")
         except RuntimeError as error:  # there is no thread
             self._end(place)
             return TraitScore(state="error", reason=f"its function could not be called: {one_line(error)}")
@@ -231,17 +237,6 @@ class Code:
             what = f"its function took longer than {seconds:g} s; make it faster, or give it more time with"
             return TraitScore(state="error", reason=f"{what} [plugins.trait-callable] seconds")
         return ended.value or TraitScore(state="error", reason=f"its thread was ended: {ended.error!r:.200}")
-
-    def _called(
-        self, trait: CallableRubricTrait, text: str, function: Callable[[str], Any], place: Place
-    ) -> TraitScore:
-        """Runs in the thread. Whatever the function raises, SystemExit too, is about this trait alone."""
-        try:
-            return score_of(trait, function(text))
-        except BaseException as error:
-            return TraitScore(state="error", reason=f"its function raised {one_line(error)}")
-        finally:
-            self._end(place)
 
     def _end(self, place: Place) -> None:
         self._places.end(place)
@@ -280,37 +275,25 @@ def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
     True is no number. Numbers are kept as they are: neither rounded nor moved into the scale.
     """
     if trait.kind == "boolean":
-        if type(value) is not bool:
-            return _unfit(value, "True or False")
-        return TraitScore(value=value is not trait.invert_result)
-    return _literal(trait, value) if trait.kind == "literal" else _number(trait, value)
-
-
-def _number(trait: CallableRubricTrait, value: Any) -> TraitScore:
+        fits = type(value) is bool
+        return TraitScore(value=value is not trait.invert_result) if fits else _unfit(value, "True or False")
+    if trait.kind == "literal":
+        if not isinstance(value, str):
+            return _unfit(value, "the name of a class")
+        text, _ = sanitize(str(value))
+        index, known = trait.get_class_index(text), trait.get_class_names()
+        if index < 0:
+            what = f"its function returned {_shown(text)}, which is not one of: {', '.join(known)}"
+            return TraitScore(state="invalid", reason=what, label=text)
+        return TraitScore(value=index, label=known[index], details={"label": known[index]})
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _unfit(value, "a number")
     number = float(value) if isinstance(value, float) else int(value)
-    low, high = trait.min_score, trait.max_score
-    if isinstance(number, float) and not math.isfinite(number):
-        return TraitScore(state="invalid", reason=f"its function returned {number}, which is no number of a scale")
-    if not trait.validate_score(number):
-        reason = f"its function returned {_shown(number)}, which is not between {low} and {high}"
-        return TraitScore(state="invalid", reason=reason)
-    return TraitScore(value=number)
-
-
-def _literal(trait: CallableRubricTrait, value: Any) -> TraitScore:
-    if not isinstance(value, str):
-        return _unfit(value, "the name of a class")
-    text, _ = sanitize(str(value))
-    index = trait.get_class_index(text)
-    if index < 0:
-        known = ", ".join(trait.get_class_names())
-        return TraitScore(
-            state="invalid", reason=f"its function returned {_shown(text)}, which is not one of: {known}", label=text
-        )
-    label = trait.get_class_names()[index]
-    return TraitScore(value=index, label=label, details={"label": label})
+    if trait.validate_score(number):
+        return TraitScore(value=number)
+    finite = isinstance(number, int) or math.isfinite(number)
+    what = f"not between {trait.min_score} and {trait.max_score}" if finite else "no number of a scale"
+    return TraitScore(state="invalid", reason=f"its function returned {_shown(number)}, which is {what}")
 
 
 def _unfit(value: Any, wanted: str) -> TraitScore:

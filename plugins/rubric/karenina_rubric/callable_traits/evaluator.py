@@ -9,7 +9,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from attrs import field, frozen, validators
 from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
 from karenina_vocabulary.traits import CallableRubricTrait
 
@@ -17,25 +16,15 @@ from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import Problem
 from karenina_core.log import get_logger
 
-from .code import Code, Limits, load_function
+from .code import CallableSettings, Code, load_function
 
 AT_ONCE = 4
-"""Functions of one item that run at the same time."""
+"""Functions of one item that run at the same time. Chosen, not measured."""
 MOST_KEPT = 256
-"""Functions that are remembered; those of which something runs or hangs are not forgotten."""
+"""Functions that are remembered; those of which something runs or hangs are not forgotten. Chosen, not measured: more
+than the traits of a benchmark."""
 NO_CODE = "it has no code: the file keeps its place only; make it again with CallableRubricTrait.from_callable"
 log = get_logger("karenina.rubric")
-
-
-@frozen(kw_only=True)
-class CallableSettings:
-    """`[plugins.trait-callable]`"""
-
-    seconds: float = field(default=10.0, validator=validators.gt(0))
-    """How long the function of a trait may take for one text. It cannot be stopped, only given up on."""
-    load_seconds: float = field(default=60.0, validator=validators.gt(0))
-    """How long loading the code of a trait from a file may take, with the packages that it imports. It is done once;
-    every item waits for it."""
 
 
 class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
@@ -49,8 +38,7 @@ class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
     trait_class = CallableRubricTrait
 
     def __init__(self, settings: CallableSettings | None = None) -> None:
-        settings = settings or CallableSettings()
-        self._limits = Limits(call=settings.seconds, load=settings.load_seconds)
+        self._settings = settings or CallableSettings()
         self._codes: dict[Hashable, Code] = {}
         self._lock = threading.Lock()
         self._announced: set[str] = set()
@@ -89,7 +77,7 @@ class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
         if not _may_run(trait, case.context.config):
             what = f"its code may not run under code_policy {case.context.config.code_policy!r}"
             return TraitScore(state="error", reason=f"{what}; if you trust the file, use --trust")
-        return await self._code(trait, trait.callable_code).score(trait, case.given.text, self._limits)
+        return await self._code(trait, trait.callable_code).score(trait, case.given.text, self._settings)
 
     def _code(self, trait: CallableRubricTrait, code: bytes) -> Code:
         """The function of a trait, the same one every time."""

@@ -22,9 +22,9 @@ from pydantic_core import SchemaError
 from karenina_core.errors import did_you_mean
 
 from .coercions import careful_reader
-from .patterns import run_patterns
 from .primitives.base import VerificationPrimitive
-from .primitives.trace import TracePrimitive
+from .primitives.text import TracePrimitive
+from .searches import run_patterns
 from .strategies import AllOf, Condition, FieldCheck, condition_problems
 from .verification import Comparison, Evidence, Verification, compare
 

@@ -1,4 +1,6 @@
-"""Filling a template with what a judge extracted.
+"""The JSON Schema that a judge sees, and filling a template with what it extracted.
+
+The schema says what to extract and nothing about what is right.
 
 The judge fills a relaxed subclass of the template: every verified field may be null, which means that the answer
 does not say. One question without an answer then does not spoil the record. Everything else is as the author
@@ -15,7 +17,7 @@ import re
 import threading
 import types
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -203,17 +205,15 @@ def _spelled_otherwise(
         same = [word for word, folded in others.items() if folded in (_folded(key), _folded(name))]
         if len(same) == 1 and same[0] not in found.values():
             found[key] = same[0]
-        elif close := same or (_near(key, others) if name in cls.__verified__ else []):
+            continue
+        near = difflib.get_close_matches(_folded(key), others.values(), cutoff=0.8) if name in cls.__verified__ else []
+        numbers = re.findall(r"\d+", key)  # drug_3 is another field than drug_2, and no misspelling of it
+        alike = (word for word, folded in others.items() if folded in near and re.findall(r"\d+", word) == numbers)
+        if close := same or list(alike):
             problems.append(f"- {key}: missing, but there is {', '.join(map(shown, close))}; write the key as {key!r}")
     if problems:
         raise FillError("\n".join(["Keys are not as expected:", *problems]))
     return found
-
-
-def _near(key: str, others: Mapping[str, str]) -> list[str]:
-    near = difflib.get_close_matches(_folded(key), others.values(), cutoff=0.8)
-    numbers = re.findall(r"\d+", key)  # drug_3 is another field than drug_2, and no misspelling of it
-    return [word for word, folded in others.items() if folded in near and re.findall(r"\d+", word) == numbers]
 
 
 def _folded(key: str) -> str:
@@ -231,3 +231,83 @@ def copied(value: Any) -> Any:
 
 _FUNCTION = re.compile(r"function-[a-z]+\[\w+\(\), ([^\[\]]+)\]")
 """How pydantic names a member of a union that a function reads."""
+
+
+# Where a JSON Schema holds other schemas: by name, in a list, or one. Everything else is data and stays as it is.
+_NAMED = frozenset({"properties", "$defs", "patternProperties", "dependentSchemas"})
+_LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SINGLE = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"})
+_CONSTRAINTS = frozenset(
+    (
+        *("$ref", "const", "contentEncoding", "contentMediaType", "dependentRequired", "deprecated", "description"),
+        *("discriminator", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems"),
+        *("maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties", "minimum"),
+        *("multipleOf", "pattern", "required", "type", "uniqueItems"),
+    )
+)
+"""What a verified field may say of itself beside other schemas. Anything else is an example or an author's addition."""
+
+
+def judge_schema(cls: type[BaseAnswer]) -> dict[str, Any]:
+    """The schema of the judge's reply for this template.
+
+    Verified fields are required and may be null, which means that the answer does not say; plain fields are as
+    declared. Objects with named fields allow no others, at any depth. Mappings (`dict[str, int]`) keep their open
+    keys. Fields that are decided on the trace are left out; a nested model may have fields of the same name. Of what a
+    verified field says, also in the models that it is made of, constraints and descriptions stay; examples and an
+    author's additions go, and so does the default of the field itself.
+    """
+    schema: dict[str, Any] = _closed(extraction_class(cls).model_json_schema())
+    keys = keys_of(cls)
+    asked = set(keys.values())
+    verified = {keys[name] for name in cls.__verified__ if name in keys}
+    properties = {key: value for key, value in schema["properties"].items() if key in asked}
+    definitions = schema.get("$defs", {})
+    reached: set[str] = set()  # the definitions that verified fields are made of
+    waiting: list[Any] = [properties[key] for key in verified]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, dict):
+            continue
+        name = str(node.get("$ref", "")).rpartition("/")[2]
+        if name in definitions and name not in reached:
+            reached.add(name)
+            waiting.append(definitions[name])
+        for key, value in node.items():
+            _each(key, value, waiting.append)
+    for name in reached:
+        definitions[name] = _bare(definitions[name], {"default"})
+    for key in verified:
+        properties[key] = _bare(properties[key])
+    required = verified | set(schema.get("required", ()))
+    schema["properties"] = properties
+    schema["required"] = [key for key in properties if key in required]
+    return schema
+
+
+def _bare(node: Any, kept: Collection[str] = ()) -> Any:
+    """The schema without anything that is neither a constraint nor a description nor `kept`, at every level."""
+    if not isinstance(node, dict):
+        return node
+    allowed = _CONSTRAINTS | _NAMED | _LISTED | _SINGLE | set(kept)
+    return {
+        key: _each(key, value, lambda part: _bare(part, {"default"})) for key, value in node.items() if key in allowed
+    }
+
+
+def _closed(node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    closed = {key: _each(key, value, _closed) for key, value in node.items() if key != "title"}
+    if "properties" in closed:
+        closed["additionalProperties"] = False
+    return closed
+
+
+def _each(key: str, value: Any, change: Callable[[Any], Any]) -> Any:
+    """The value of a keyword with every schema in it changed; data stays as it is."""
+    if key in _NAMED and isinstance(value, dict):
+        return {name: change(part) for name, part in value.items()}
+    if key in _LISTED and isinstance(value, list):
+        return [change(part) for part in value]
+    return change(value) if key in _SINGLE else value

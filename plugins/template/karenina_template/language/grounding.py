@@ -10,7 +10,70 @@ from typing import Any
 
 from karenina_vocabulary.handle import TemplateField
 
-from .number_words import spelt_numbers
+ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+SPELT = {word: float(value) for value, word in enumerate(ONES)} | {
+    word: float(value) for value, word in zip(range(20, 100, 10), TENS, strict=True)
+}
+WORD_SCALES = {"dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+PARTS = {"half": 2.0, "halves": 2.0, "quarter": 4.0, "quarters": 4.0} | {
+    f"{word}{plural}": float(value)
+    for value, word in enumerate(("third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"), 3)
+    for plural in ("", "s")
+}
+"""Into how many parts a fraction divides. Those from the third on are ordinal numbers too."""
+JOINTS = ("an", "and", "a", "of")
+SPELT_WORD = rf"(?:{'|'.join((*SPELT, 'hundred', *WORD_SCALES, *PARTS))})(?!\w)"
+SPELT_WORDS = re.compile(rf"(?<!\w){SPELT_WORD}(?:[\s-]+(?:(?:{'|'.join(JOINTS)})\s+){{0,3}}{SPELT_WORD})*")
+BETWEEN = re.compile(r"[\s-]+")
+FRACTION = re.compile(r"(?<![\d/.,])(?:(\d{1,9})[ -])?(\d{1,9})\s?[/\u2044]\s?([1-9]\d{0,8})(?!\d)")
+
+
+def spelt_numbers(text: str) -> Iterator[float]:
+    """By every way to read them, of a text in small letters. A number in digits alone is none of them."""
+    for run in dict.fromkeys(SPELT_WORDS.findall(text)):
+        yield from _read_words(BETWEEN.split(run))
+    for whole, over, under in FRACTION.findall(text):
+        yield int(over) / int(under)
+        yield int(whole or 0) + int(over) / int(under)
+
+
+def _read_words(words: list[str]) -> Iterator[float]:
+    total, before, part, joint = 0.0, 0.0, None, ""
+    for word in words:
+        if word in JOINTS:
+            joint = word
+            continue
+        if word in WORD_SCALES:
+            total, part = total + (1.0 if part is None else part) * WORD_SCALES[word], None
+        elif word == "hundred":
+            part = 100.0 * (1.0 if part is None else part)
+        elif word in PARTS:
+            if part is None:
+                yield PARTS[word]  # the fifth
+            # Three quarters; one and a half; a third.
+            part = (part or 0.0) + 1 / PARTS[word] if part is None or joint else part / PARTS[word]
+            yield before + part  # two and three quarters
+        elif part is None or (part >= 100 and part % 100 == 0):
+            part = (part or 0.0) + SPELT[word]  # after a hundred
+        elif not joint and SPELT[word] < 10 and part % 100 >= 20 and part % 10 == 0:  # after a ten, without `and`
+            part += SPELT[word]
+        else:
+            yield from _ended(total + (part or 0.0), before)
+            before, total, part = total + (part or 0.0), 0.0, SPELT[word]
+        joint = ""
+    yield from _ended(total + (part or 0.0), before)
+
+
+def _ended(number: float, before: float) -> Iterator[float]:
+    """A number, and the year that it may be with the one before it: nineteen ninety-nine."""
+    yield number
+    if 10 <= before < 100 and 10 <= number < 100:
+        yield before * 100 + number
+
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 LOOKED_FOR = frozenset({"str", "int", "float", "Decimal", "date", "datetime", "None"})
@@ -18,15 +81,8 @@ CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "Sequence",
 WORD = re.compile(r"[^\W_]+")
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][-+]?\d{1,3})?")
 GROUPED = re.compile(r"[,'’\u00a0\u202f ](?=\d{3}(?!\d))")
-SCALES = {
-    **dict.fromkeys(("hundred",), 1e2),
-    **dict.fromkeys(("thousand", "k"), 1e3),
-    **dict.fromkeys(("million", "mio", "mn", "m"), 1e6),
-    **dict.fromkeys(("billion", "bn"), 1e9),
-    **dict.fromkeys(("trillion",), 1e12),
-    **dict.fromkeys(("percent", "per cent", "%"), 1e-2),
-    **dict.fromkeys(("dozen",), 12.0),
-}
+SCALES = {"hundred": 1e2, "k": 1e3, "mio": 1e6, "mn": 1e6, "m": 1e6, "bn": 1e9, **WORD_SCALES}
+SCALES |= dict.fromkeys(("percent", "per cent", "%"), 1e-2)
 SCALED = re.compile(rf"([\d.,]*\d)[\s-]*({'|'.join(sorted(SCALES, key=len, reverse=True))})(?!\w)")
 VULGAR = re.compile(r"(?=[\u00bc-\u00be\u2150-\u215e])")
 """Before `½`, so that `2½` is two and a half."""
@@ -35,7 +91,7 @@ LARGEST = 1e300
 """Numbers from here on are looked for as they are written alone."""
 LEAST = 4
 """Letters and digits from which a text is also looked for inside and across words; a shorter one is met there by
-chance."""
+chance. Chosen, not measured."""
 
 
 def ungrounded(fields: Sequence[TemplateField], values: Mapping[str, Any], text: str) -> tuple[str, ...]:

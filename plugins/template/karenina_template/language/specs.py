@@ -1,95 +1,31 @@
-"""Primitives as plain data and back: `{"type": "NumericTolerance", "tolerance": 0.1, "mode": "absolute"}`."""
+"""Template classes as plain data."""
 
 from __future__ import annotations
 
 import datetime
-import inspect
 import json
-from collections.abc import Iterator, Mapping
-from datetime import date
+from collections.abc import Iterator
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-import attrs
 from pydantic import BaseModel
 
-from karenina_core.errors import TemplateError, did_you_mean
+from karenina_core.errors import TemplateError
 
 from .answer import BaseAnswer, is_taken, written_by_author
-from .judge_schema import judge_schema
-from .normalize import SynonymMap
-from .primitives.base import VerificationPrimitive
-from .primitives.sets import SetContainment
+from .extraction import judge_schema
+from .primitives.base import to_spec
+from .primitives.text import SetContainment
 from .strategies import condition_spec
 from .to_json import plain
 from .verification import Verification
-
-
-def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> VerificationPrimitive:
-    """Make the primitive that `spec` describes, of one of the classes in `primitives`.
-
-    Raises TemplateError naming every unknown or missing parameter, or what is wrong with a value.
-    """
-    if not isinstance(spec, Mapping) or not isinstance(spec.get("type"), str):
-        raise TemplateError(f'a primitive is written {{"type": "ExactMatch", ...}}, not {spec!r}')
-    name = spec["type"]
-    if name not in primitives:
-        known = ", ".join(sorted(primitives)) or "none; is the plugin that provides them active?"
-        raise TemplateError(f"unknown primitive {name!r}{did_you_mean(name, primitives)}; there are {known}")
-    cls = primitives[name]
-    if not issubclass(cls, VerificationPrimitive):
-        raise TemplateError(f"{name} is no verification primitive: its class must derive from VerificationPrimitive")
-    given = {key: value for key, value in spec.items() if key != "type"}
-    accepted = {
-        parameter.name: parameter
-        for parameter in inspect.signature(cls).parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    }
-    takes = f"it takes {', '.join(accepted) or 'none'}"
-    problems = [
-        f"unknown parameter {key!r}{did_you_mean(str(key), accepted)}; {takes}" for key in given if key not in accepted
-    ]
-    required = (key for key, parameter in accepted.items() if parameter.default is parameter.empty)
-    problems += [f"parameter {key!r} is missing" for key in required if key not in given]
-    if problems:
-        raise TemplateError(f"{name}: " + "; ".join(problems))
-    try:
-        return cls(**given)
-    except (TypeError, ValueError) as error:
-        raise TemplateError(f"{name}: {error}") from error
-
-
-def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
-    """The plain data that `primitive_from_spec` turns into an equal primitive: dates as ISO 8601 texts, sets as lists.
-
-    The class has to take these forms back, as with an attrs converter. Raises TemplateError for a primitive whose class
-    is no attrs class, because its parameters cannot be known.
-    """
-    cls = type(primitive)
-    if not attrs.has(cls):
-        raise TemplateError(f"{cls.__name__} cannot be written as data: make it a frozen attrs class")
-    values = {a.alias or a.name: _plain(getattr(primitive, a.name)) for a in attrs.fields(cls) if a.init}
-    return {"type": cls.__name__, **values}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, SynonymMap):
-        return {"type": "SynonymMap", "mapping": dict(value.mapping)}
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted((_plain(item) for item in value), key=repr)  # their own order differs between processes
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.isoformat() if isinstance(value, date) else value
-
 
 _DECORATORS = (
     *("validators", "field_validators", "root_validators", "model_validators"),
     *("field_serializers", "model_serializers"),
 )
 _OTHER_TYPES = ("list_str", "literal")
-_TYPES = {bool: "bool", str: "str", int: "int", float: "float", datetime.date: "date"}
+TYPES = {bool: "bool", str: "str", int: "int", float: "float", datetime.date: "date"}
 
 
 def template_spec(cls: type[BaseAnswer]) -> dict[str, Any]:
@@ -149,7 +85,7 @@ def _field(cls: type[BaseAnswer], name: str, verification: Verification, obstacl
             waiting += get_args(part)
         what = "it holds a nested model" if nested else "its type has no name in data"
         declared = info.annotation.__name__ if isinstance(info.annotation, type) else str(info.annotation)
-        obstacles.append(f"{what} ({declared:.80}); there are {', '.join((*_TYPES.values(), *_OTHER_TYPES))}")
+        obstacles.append(f"{what} ({declared:.80}); there are {', '.join((*TYPES.values(), *_OTHER_TYPES))}")
     if is_taken(name):
         obstacles.append("the name is taken by the class that templates are made of; rename the field")
     constraints = [item for item in info.metadata if not isinstance(item, Verification)]
@@ -187,7 +123,7 @@ def _type(annotation: Any) -> tuple[str | None, list[str]]:
         return "literal", list(get_args(annotation))
     if get_origin(annotation) is list and get_args(annotation) == (str,):
         return "list_str", []
-    return (_TYPES.get(annotation) if isinstance(annotation, type) else None), []
+    return (TYPES.get(annotation) if isinstance(annotation, type) else None), []
 
 
 def _ground_truth_obstacle(kind: str, verification: Verification) -> str | None:

@@ -21,23 +21,8 @@ from attrs import frozen
 
 from karenina_core.errors import TemplateError, did_you_mean
 
-__all__ = [
-    "AllOf",
-    "AnyOf",
-    "AtLeastN",
-    "Condition",
-    "FieldCheck",
-    "Standing",
-    "condition_from_spec",
-    "condition_problems",
-    "condition_spec",
-    "evaluate",
-    "fields_of",
-    "strategy_name",
-]
-
 MAX_DEPTH = 40
-"""Levels of a tree. Nobody reads more, and every level costs a call when it is evaluated."""
+"""Levels of a tree; every level costs a call when it is evaluated. Chosen, not measured: readers manage fewer."""
 
 
 @frozen
@@ -54,27 +39,25 @@ class FieldCheck:
 
 
 @frozen(init=False)
-class AllOf:
+class _Group:
+    conditions: tuple[Condition, ...]
+
+    def __init__(self, *given: Any, conditions: Any = None) -> None:
+        self.__attrs_init__(_conditions(type(self).__name__, given, conditions))
+
+
+@frozen(init=False)
+class AllOf(_Group):
     """Passes when every condition does; without conditions it passes."""
 
     type: ClassVar[str] = "all_of"
 
-    conditions: tuple[Condition, ...]
-
-    def __init__(self, *given: Any, conditions: Any = None) -> None:
-        _attrs_init(self, _conditions("AllOf", given, conditions))
-
 
 @frozen(init=False)
-class AnyOf:
+class AnyOf(_Group):
     """Passes when at least one condition does; without conditions it fails."""
 
     type: ClassVar[str] = "any_of"
-
-    conditions: tuple[Condition, ...]
-
-    def __init__(self, *given: Any, conditions: Any = None) -> None:
-        _attrs_init(self, _conditions("AnyOf", given, conditions))
 
 
 @frozen(init=False)
@@ -92,15 +75,11 @@ class AtLeastN:
             raise TypeError(f"AtLeastN needs a whole number first, AtLeastN(2, [...]), not {n!r}")
         if not 0 <= n <= len(found):
             raise ValueError(f"AtLeastN({n}) of {len(found)} conditions: write a number from 0 to {len(found)}")
-        _attrs_init(self, n, found)
+        self.__attrs_init__(n, found)
 
 
 Condition = AllOf | AnyOf | AtLeastN | FieldCheck
 NODES: Mapping[str, Any] = {node.type: node for node in (AllOf, AnyOf, AtLeastN, FieldCheck)}
-
-
-def _attrs_init(self: Any, *values: Any) -> None:
-    self.__attrs_init__(*values)
 
 
 def _conditions(name: str, given: tuple[Any, ...], conditions: Any) -> tuple[Condition, ...]:
@@ -241,12 +220,8 @@ def condition_spec(condition: Condition) -> dict[str, Any]:
     return {"type": condition.type, **number, **children}
 
 
-def condition_from_spec(spec: Any) -> Condition:
-    """Make the tree that `spec` describes. Raises TemplateError for what is no tree."""
-    return _read(spec, 1)
-
-
-def _read(spec: Any, level: int) -> Condition:
+def condition_from_spec(spec: Any, level: int = 1) -> Condition:
+    """Make the tree that `spec` describes, at this level of a larger one. Raises TemplateError for what is no tree."""
     form = '{"type": "any_of", "conditions": [{"type": "field_check", "field": "drug"}]}'
     if not isinstance(spec, Mapping) or not isinstance(kind := spec.get("type"), str):
         raise TemplateError(f"a condition is written {form}, not {spec!r:.200}")
@@ -267,7 +242,7 @@ def _read(spec: Any, level: int) -> Condition:
     if "conditions" in given:
         if not isinstance(given["conditions"], list | tuple):
             raise TemplateError(f"{kind}: conditions must be a list, not {given['conditions']!r:.200}")
-        given["conditions"] = [_read(part, level + 1) for part in given["conditions"]]
+        given["conditions"] = [condition_from_spec(part, level + 1) for part in given["conditions"]]
     try:
         made: Condition = NODES[kind](**given)
     except (TypeError, ValueError) as error:

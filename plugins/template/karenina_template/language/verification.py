@@ -17,8 +17,7 @@ from attrs import field, frozen
 from karenina_core.errors import TemplateError, one_line
 
 from .primitives.base import VerificationPrimitive
-from .primitives.text import SemanticMatch
-from .primitives.trace import TracePrimitive
+from .primitives.text import SemanticMatch, TracePrimitive
 from .strategies import AllOf, Condition, FieldCheck, evaluate
 
 _IMMUTABLE = (str, int, float, bool, bytes, frozenset, type(None))
@@ -90,40 +89,50 @@ def compare(
     Raises TemplateError where a primitive cannot compare a value, or where the evidence that it needs is not there.
     """
     evidence = evidence or Evidence()
-    findings = check_values(verified, values, evidence.accepted) | check_evidence(verified, values, evidence)
+    findings = check_values(verified, values, evidence) | check_evidence(verified, values, evidence)
     return conclude(verified, tree or AllOf(map(FieldCheck, verified)), findings)
 
 
 def check_values(
-    verified: Mapping[str, Verification], values: Mapping[str, Any], accepted: frozenset[str] = frozenset()
+    verified: Mapping[str, Verification], values: Mapping[str, Any], evidence: Evidence
 ) -> dict[str, Finding]:
     """The findings of all fields that are decided from their extracted value alone."""
-    found: dict[str, Finding] = {}
-    for name, verification in verified.items():
-        if verification.kind == "value":
-            value = values.get(name)
-            found[name] = (
-                ACCEPTED if name in accepted else NOTHING if value is None else _compared(name, verification, value)
-            )
-    return found
+    own = {name: found for name, found in verified.items() if found.kind == "value"}
+    return {name: _finding(name, found, values.get(name), evidence) for name, found in own.items()}
 
 
 def check_evidence(
     verified: Mapping[str, Verification], values: Mapping[str, Any], evidence: Evidence
 ) -> dict[str, Finding]:
     """The findings of all other fields."""
-    found: dict[str, Finding] = {}
-    for name, verification in verified.items():
-        if verification.kind == "value":
-            continue
-        value = values.get(name)
-        if name in evidence.accepted:
-            found[name] = ACCEPTED
-        elif verification.kind == "trace":
-            found[name] = _seen_in_trace(name, verification, evidence)
-        else:
-            found[name] = NOTHING if value is None else _similar(name, verification, value, evidence)
-    return found
+    others = {name: found for name, found in verified.items() if found.kind != "value"}
+    return {name: _finding(name, found, values.get(name), evidence) for name, found in others.items()}
+
+
+def _finding(name: str, verification: Verification, value: Any, evidence: Evidence) -> Finding:
+    if name in evidence.accepted:
+        return ACCEPTED
+    primitive: Any = verification.primitive
+    if verification.kind == "trace":
+        text = evidence.trace if primitive.scope == "trace" or evidence.said is None else evidence.said
+        if text is None:
+            raise TemplateError(
+                f"field {name!r}: {type(primitive).__name__} looks at the trace, and there is none yet; "
+                "fill the template through its handle and call verify(trace) first"
+            )
+        holds = _asked(name, primitive, "check_trace", lambda: primitive.check_trace(text))
+        return holds is verification.ground_truth, float(holds is verification.ground_truth)
+    if value is None:
+        return NOTHING
+    if verification.kind == "semantic":
+        return _similar(name, verification, value, evidence)
+    result = _asked(name, primitive, "check", lambda: primitive.check(value, verification.expected()))
+    score = float(result)  # counts where the primitive has no score of its own within 0 and 1
+    if type(primitive).score is not VerificationPrimitive.score:
+        with suppress(Exception):  # the verdict does not depend on it
+            own = float(primitive.score(value, verification.expected()))
+            score = score if math.isnan(own) else min(max(own, 0.0), 1.0)
+    return result, score
 
 
 def remarks_on(
@@ -151,17 +160,6 @@ def conclude(verified: Mapping[str, Verification], tree: Condition, findings: Ma
     return Comparison(results, scores, standing.passed, standing.score)
 
 
-def _compared(name: str, verification: Verification, value: Any) -> Finding:
-    primitive = verification.primitive
-    result = _asked(name, primitive, "check", lambda: primitive.check(value, verification.expected()))
-    score = float(result)  # counts where the primitive has no score of its own within 0 and 1
-    if type(primitive).score is not VerificationPrimitive.score:
-        with suppress(Exception):  # the verdict does not depend on it
-            own = float(primitive.score(value, verification.expected()))
-            score = score if math.isnan(own) else min(max(own, 0.0), 1.0)
-    return result, score
-
-
 def _asked(name: str, primitive: VerificationPrimitive, method: str, call: Callable[[], object]) -> bool:
     """What a method of the primitive of a field returns. Raises TemplateError where it raises or gives no bool."""
     try:
@@ -172,18 +170,6 @@ def _asked(name: str, primitive: VerificationPrimitive, method: str, call: Calla
         return bool(result)
     what = f"{type(primitive).__name__}.{method} returned {result!r}"
     raise TemplateError(f"field {name!r}: {what}; it must return True or False")
-
-
-def _seen_in_trace(name: str, verification: Verification, evidence: Evidence) -> Finding:
-    primitive: Any = verification.primitive
-    text = evidence.trace if primitive.scope == "trace" or evidence.said is None else evidence.said
-    if text is None:
-        raise TemplateError(
-            f"field {name!r}: {type(primitive).__name__} looks at the trace, and there is none yet; "
-            "fill the template through its handle and call verify(trace) first"
-        )
-    result = _asked(name, primitive, "check_trace", lambda: primitive.check_trace(text)) is verification.ground_truth
-    return result, float(result)
 
 
 def _similar(name: str, verification: Verification, value: Any, evidence: Evidence) -> Finding:

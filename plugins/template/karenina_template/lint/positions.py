@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 
-from .references import squeezed, words_of
+from .references import words_of
+from .spelling import squeezed
 
 Path = tuple[str, ...]
 Where = Literal[
@@ -30,7 +31,8 @@ Where = Literal[
 """
 
 MOST_NODES = 20_000
-"""Where a schema is larger than this (models that refer to each other many times over), the rest is not read."""
+"""Where a schema is larger than this (models that refer to each other many times over), the rest is not read. Chosen,
+not measured."""
 
 _NAMED = ("patternProperties", "dependentSchemas")
 _LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")

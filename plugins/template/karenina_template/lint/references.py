@@ -12,24 +12,6 @@ from attrs import field, frozen
 
 from .spelling import Span, beginnings, find_text, number_of, prepared, squeezed
 
-__all__ = [
-    "ANY",
-    "Mention",
-    "Scalar",
-    "Sought",
-    "indexed",
-    "is_common",
-    "is_trivial",
-    "keys_of_data",
-    "mentions",
-    "number_of",
-    "part_of_name",
-    "same",
-    "squeezed",
-    "trivial_text",
-    "words_of",
-]
-
 Scalar = str | int | float | bool
 
 

@@ -1,27 +1,34 @@
-"""How much one place reveals about one expected value."""
+"""Which places of a schema reveal which expected values, and how much.
+
+To search every place for every value takes time with the square of the fields. In a `Reach` each place is read once,
+and each value leads to the places that hold the beginning of its words, its number, or a piece of data equal to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..language.to_json import shown
-from .limits import Severity, Weighed
+from .patterns import Severity, Weighed
 from .positions import Path, Place, scalars
 from .references import (
+    ANY,
     Mention,
     Scalar,
     Sought,
+    indexed,
     is_common,
     is_trivial,
+    keys_of_data,
     mentions,
-    number_of,
     part_of_name,
     same,
     words_of,
 )
+from .spelling import number_of, prepared
 
 _LESS: Mapping[Severity, Severity] = {"leak": "hint", "hint": "note", "note": "note"}
 _RANK: Mapping[Severity, int] = {"leak": 0, "hint": 1, "note": 2}
@@ -103,14 +110,13 @@ def _in_text(text: str, subject: Subject, *, own: bool, is_name: bool = False) -
         weights = [(_number_severity(value, mention, subject, own), mention) for mention in found]
     else:
         weights = [(_text_severity(value, mention, text, subject, own), mention) for mention in found]
-    return _worst((severity, _in_words(severity, mention)) for severity, mention in weights if severity is not None)
-
-
-def _in_words(severity: Severity, mention: Mention) -> str:
-    if mention.stated and severity == "leak":
-        return f"says that {shown(mention.found)} is right"
-    several = " as one of several" if severity != "leak" and (mention.offered or mention.among > 1) else ""
-    return f"names the expected value{several}, {shown(mention.found)}"
+    weighed: list[Weighed] = []
+    for severity, mention in weights:
+        several = " as one of several" if severity != "leak" and (mention.offered or mention.among > 1) else ""
+        names = f"names the expected value{several}, {shown(mention.found)}"
+        says = f"says that {shown(mention.found)} is right" if mention.stated and severity == "leak" else names
+        weighed += [(severity, says)] if severity is not None else []
+    return _worst(weighed)
 
 
 def _number_severity(value: Scalar, mention: Mention, subject: Subject, own: bool) -> Severity | None:
@@ -242,3 +248,96 @@ def _in_extra(place: Place, subject: Subject) -> Weighed | None:
             found.append(("hint", "looks like ground truth"))
         found += [_in_text(key, subject, own=own) for key in keys]
     return _worst(found)
+
+
+_DATA = ("default", "examples")
+Value = tuple[str, bool, str]
+
+
+@frozen(eq=False)
+class _Group:
+    """What fields with equal expected values and equal options have in common."""
+
+    named_in: frozenset[int]
+    """The places that may name the value."""
+    elsewhere: Mapping[int, Weighed]
+    """What places that belong to none of these fields reveal about the value."""
+
+
+class Reach:
+    """The places of a schema and the subjects that they may reveal."""
+
+    def __init__(self, places: Sequence[Place], subjects: Sequence[Subject]) -> None:
+        self.places = places
+        self._by_path = indexed((place.path, number) for number, place in enumerate(places))
+        wanted = frozenset[Hashable]().union(*(subject.sought.keys for subject in subjects)) - {ANY}
+        self._by_key = indexed((key, number) for number, place in enumerate(places) for key in _held(place, wanted))
+        self._homes: dict[Value, set[Path]] = {}
+        """Where fields with this value speak about themselves."""
+        for subject in subjects:
+            path = subject.path
+            self._homes.setdefault(_value(subject), set()).update(path[:end] for end in range(1, len(path) + 1))
+        self._groups: dict[Value, _Group] = {}
+
+    def weighed(self, subject: Subject) -> Iterator[tuple[Place, Weighed]]:
+        """The places that reveal something about the value, in their order, and how much.
+
+        A place of another field that expects the same value reveals it there, and is left out here; so is a model that
+        several fields share.
+        """
+        if not subject.in_schema:
+            yield from ((place, found) for place in self.places if (found := weigh(place, subject)))
+            return
+        group = self._group(subject)
+        ends = range(len(subject.path) + 1)
+        around = {number for end in ends for number in self._by_path.get(subject.path[:end], ())}
+        around = {number for number in around if self.places[number].path or self.places[number].where in _DATA}
+        own = {_text(self.places[number]) for number in around if subject.owns(self.places[number].path)}
+        for number in sorted(around | group.elsewhere.keys()):
+            place = self.places[number]
+            if number in around:
+                found = weigh(place, subject, named=number in group.named_in)
+            else:
+                found = group.elsewhere[number] if _text(place) not in own else None
+            if found is not None:
+                yield place, found
+
+    def _group(self, subject: Subject) -> _Group:
+        value = _value(subject)
+        if value not in self._groups:
+            keys = subject.sought.keys
+            numbers = range(len(self.places)) if ANY in keys else {n for key in keys for n in self._by_key.get(key, ())}
+            homes, stranger = self._homes[value], evolve(subject, path=())
+            elsewhere: dict[int, Weighed] = {}
+            for number in numbers:
+                place = self.places[number]
+                is_own = place.path in homes if place.path else place.where in _DATA
+                if not is_own and (found := weigh(place, stranger)):
+                    elsewhere[number] = found
+            self._groups[value] = _Group(frozenset(numbers), elsewhere)
+        return self._groups[value]
+
+
+def _value(subject: Subject) -> Value:
+    return repr(subject.values), subject.many, repr(subject.options)
+
+
+def _text(place: Place) -> tuple[str, str]:
+    return place.where, repr(place.value)
+
+
+def _held(place: Place, wanted: frozenset[Hashable]) -> set[Hashable]:
+    """Those of the wanted keys that occur in this place."""
+    if place.where not in (*_DATA, "extra"):
+        return _begun(str(place.value), wanted)
+    found: set[Hashable] = set()
+    for keys, scalar in scalars(place.value):
+        found.update(wanted.intersection(keys_of_data(scalar)))
+        for text in (*keys, scalar):
+            found |= _begun(text, wanted) if isinstance(text, str) else set()
+    return found
+
+
+def _begun(text: str, wanted: frozenset[Hashable]) -> set[Hashable]:
+    where = prepared(text)
+    return {key for keys in (where.heads, where.numbers) for key in keys if key in wanted}

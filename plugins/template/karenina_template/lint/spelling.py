@@ -172,11 +172,16 @@ def _as_searched(value: str) -> str:
 
 def _spelled(where: Searchable, value: str) -> Iterator[Span]:
     text, words, runs = where.text, value.split(), list(_RUN.finditer(value))
-    starts = _starts(where, value, runs)
+    starts = set(where.starts.get(_head([run[0] for run in runs]), ()) if runs else ())
+    if value[: runs[0].start()] if runs else value:  # it may begin with the marks before its letters and digits
+        start = text.find(words[0])
+        while start >= 0:
+            starts.add(start)
+            start = text.find(words[0], start + 1)
     if sum(len(run[0]) for run in runs) < 3:
         runs = []
     last = 0
-    for start in starts:
+    for start in sorted(starts):
         if start < last or _in_word(text, start - 1):
             continue
         for end in (_exact_end(text, start, words), _loose_end(text, start, runs)):
@@ -184,20 +189,6 @@ def _spelled(where: Searchable, value: str) -> Iterator[Span]:
                 yield start, end
                 last = end
                 break
-
-
-def _starts(where: Searchable, value: str, runs: Sequence[re.Match[str]]) -> list[int]:
-    """Where the value may begin: with its letters and digits, or with the marks before them."""
-    lead = value[: runs[0].start()] if runs else value
-    starts = where.starts.get(_head([run[0] for run in runs]), ()) if runs else ()
-    if not lead:
-        return list(starts)
-    found, first = set(starts), value.split()[0]
-    start = where.text.find(first)
-    while start >= 0:
-        found.add(start)
-        start = where.text.find(first, start + 1)
-    return sorted(found)
 
 
 def _in_word(text: str, index: int) -> bool:

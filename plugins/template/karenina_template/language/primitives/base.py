@@ -1,9 +1,24 @@
-"""What every verification primitive has in common."""
+"""What every verification primitive has in common, rules for their parameters, and primitives as plain data.
+
+As data: `{"type": "NumericTolerance", "tolerance": 0.1, "mode": "absolute"}`.
+"""
 
 from __future__ import annotations
 
+import inspect
+import math
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
 from typing import Any, ClassVar
+
+import attrs
+
+from karenina_core.errors import TemplateError, did_you_mean
+
+from ..normalize import SynonymMap
+from ..searches import Expression, expression
 
 
 class VerificationPrimitive(ABC):
@@ -39,3 +54,145 @@ class VerificationPrimitive(ABC):
     def check_ground_truth(self, expected: Any) -> None:
         """Raise TypeError or ValueError where no extracted value could ever be compared with this ground truth."""
         return  # any value will do, unless a primitive knows better
+
+
+Validator = Callable[[object, Any, Any], None]
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite int or float; truth values are not."""
+    return not isinstance(value, bool) and isinstance(value, int | float) and -math.inf < value < math.inf
+
+
+def finite(_: object, attribute: Any, value: Any) -> None:
+    if not is_number(value):
+        raise ValueError(f"{attribute.name} must be a finite number, not {value!r}")
+
+
+def not_negative(_: object, attribute: Any, value: Any) -> None:
+    if not is_number(value) or value < 0:
+        raise ValueError(f"{attribute.name} must be a number of at least 0, not {value!r}")
+
+
+def positive(_: object, attribute: Any, value: Any) -> None:
+    if not is_number(value) or value <= 0:
+        raise ValueError(f"{attribute.name} must be a number above 0, not {value!r}")
+
+
+def flag(_: object, attribute: Any, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{attribute.name} must be True or False, not {value!r}")
+
+
+def whole_number(least: int) -> Validator:
+    def check(_: object, attribute: Any, value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{attribute.name} must be a whole number of at least {least}, not {value!r}")
+
+    return check
+
+
+def one_of(*allowed: str) -> Validator:
+    def check(_: object, attribute: Any, value: Any) -> None:
+        if not isinstance(value, str) or value not in allowed:
+            hint = did_you_mean(value, allowed) if isinstance(value, str) else ""
+            raise ValueError(f"{attribute.name} must be one of {', '.join(allowed)}, not {value!r}{hint}")
+
+    return check
+
+
+# DEBUG prints the pattern on standard output, which belongs to the program.
+_FLAGS = {name: flag for name, flag in re.RegexFlag.__members__.items() if name not in ("DEBUG", "NOFLAG")}
+
+
+def flag_names(value: Any) -> tuple[str, ...]:
+    """Names of regular expression flags as a tuple."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"flags needs a list of names such as IGNORECASE, not {value!r}")
+    names = tuple(value)
+    for name in names:
+        if name not in _FLAGS:
+            raise ValueError(f"unknown regular expression flag {name!r}{did_you_mean(str(name), _FLAGS)}")
+    return names
+
+
+def compiled(pattern: Any, flags: Iterable[str] = ()) -> Expression:
+    """The regular expression of this text, with flags by name. Raises ValueError for one that cannot be used, or that
+    matches nothing at the end of a text, so that any text has a match.
+    """
+    if not isinstance(pattern, str):
+        raise TypeError(f"pattern must be a text, not {pattern!r}")
+    combined = re.RegexFlag(0)
+    for name in flags:
+        combined |= _FLAGS[name]
+    try:
+        found = expression(pattern, combined)
+        # One that looks back may still tell texts apart there: (?<!x)$ finds those that do not end in x.
+        unselective = "(?<!" not in pattern and found.fullmatch("\0", 1) is not None
+    except (TimeoutError, OverflowError, RecursionError) as error:
+        raise ValueError(f"the pattern {pattern!r:.200} cannot be used: {error}") from None
+    if unselective:
+        raise ValueError(
+            f"the pattern {pattern!r} also matches nothing at all, so it would be found in every text; "
+            "make a part of it obligatory, such as x+ for x*"
+        )
+    return found
+
+
+def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> VerificationPrimitive:
+    """Make the primitive that `spec` describes, of one of the classes in `primitives`.
+
+    Raises TemplateError naming every unknown or missing parameter, or what is wrong with a value.
+    """
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("type"), str):
+        raise TemplateError(f'a primitive is written {{"type": "ExactMatch", ...}}, not {spec!r}')
+    name = spec["type"]
+    if name not in primitives:
+        known = ", ".join(sorted(primitives)) or "none; is the plugin that provides them active?"
+        raise TemplateError(f"unknown primitive {name!r}{did_you_mean(name, primitives)}; there are {known}")
+    cls = primitives[name]
+    if not issubclass(cls, VerificationPrimitive):
+        raise TemplateError(f"{name} is no verification primitive: its class must derive from VerificationPrimitive")
+    given = {key: value for key, value in spec.items() if key != "type"}
+    accepted = {
+        parameter.name: parameter
+        for parameter in inspect.signature(cls).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    takes = f"it takes {', '.join(accepted) or 'none'}"
+    problems = [
+        f"unknown parameter {key!r}{did_you_mean(str(key), accepted)}; {takes}" for key in given if key not in accepted
+    ]
+    required = (key for key, parameter in accepted.items() if parameter.default is parameter.empty)
+    problems += [f"parameter {key!r} is missing" for key in required if key not in given]
+    if problems:
+        raise TemplateError(f"{name}: " + "; ".join(problems))
+    try:
+        return cls(**given)
+    except (TypeError, ValueError) as error:
+        raise TemplateError(f"{name}: {error}") from error
+
+
+def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
+    """The plain data that `primitive_from_spec` turns into an equal primitive: dates as ISO 8601 texts, sets as lists.
+
+    The class has to take these forms back, as with an attrs converter. Raises TemplateError for a primitive whose class
+    is no attrs class, because its parameters cannot be known.
+    """
+    cls = type(primitive)
+    if not attrs.has(cls):
+        raise TemplateError(f"{cls.__name__} cannot be written as data: make it a frozen attrs class")
+    values = {a.alias or a.name: _as_data(getattr(primitive, a.name)) for a in attrs.fields(cls) if a.init}
+    return {"type": cls.__name__, **values}
+
+
+def _as_data(value: Any) -> Any:
+    if isinstance(value, SynonymMap):
+        return {"type": "SynonymMap", "mapping": dict(value.mapping)}
+    if isinstance(value, Mapping):
+        return {key: _as_data(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((_as_data(item) for item in value), key=repr)  # their own order differs between processes
+    if isinstance(value, list | tuple):
+        return [_as_data(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value

@@ -1,17 +1,18 @@
-"""Texts, truth values, and values that are compared as they are."""
+"""Texts, truth values, collections, values that are compared as they are, and checks on the text of a trace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from attrs import field, frozen
+from attrs.validators import optional
 
-from ..normalize import SynonymMap, as_text, normalized, read_normalizers, texts_in
+from ..normalize import SynonymMap, as_text, canonical, normalized, read_normalizers, texts_in
 from ..searches import Expression
-from .base import VerificationPrimitive
+from .base import VerificationPrimitive, compiled, flag_names, is_number, one_of, whole_number
 from .numeric import read_number
-from .parameters import compiled, flag_names, is_number
 
 
 @frozen
@@ -165,3 +166,163 @@ class SemanticMatch(VerificationPrimitive):
             raise TypeError(f"SemanticMatch compares texts, not {expected!r}")
         if not expected.strip():
             raise ValueError("SemanticMatch needs a text with a meaning, not an empty one")
+
+
+def _read_set(value: Any) -> set[Any]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise TypeError(f"SetContainment compares lists or sets, not {value!r}")
+    try:
+        return {canonical(member) if isinstance(member, str) else member for member in value}
+    except TypeError:
+        raise TypeError(f"SetContainment needs members such as texts and numbers, not {value!r}") from None
+
+
+@frozen
+class SetContainment(VerificationPrimitive):
+    """Compares two collections as sets; order and repetition do not count, and members must be equal exactly.
+
+    `exact`: the same members. `subset`: nothing extracted that is not expected. `superset`: everything expected was
+    extracted. `overlap`: at least `min_overlap` members in common (1 unless given).
+    """
+
+    mode: str = field(default="exact", validator=one_of("exact", "subset", "superset", "overlap"))
+    min_overlap: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        least = self.min_overlap
+        if least is None:
+            return
+        if self.mode != "overlap":
+            raise ValueError(f"min_overlap only means something in mode 'overlap', not in {self.mode!r}")
+        if isinstance(least, bool) or not isinstance(least, int) or least < 1:
+            raise ValueError(f"min_overlap must be a whole number of at least 1, not {least!r}")
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        found, wanted = _read_set(extracted), _read_set(expected)
+        if self.mode == "exact":
+            return found == wanted
+        if self.mode == "subset":
+            return found <= wanted
+        if self.mode == "superset":
+            return found >= wanted
+        return len(found & wanted) >= (self.min_overlap or 1)
+
+    def check_ground_truth(self, expected: Any) -> None:
+        _read_set(expected)
+
+
+def _read_list(value: Any) -> list[Any]:
+    """Sets are refused too: they have no order that could be right or wrong."""
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"OrderedMatch compares lists, not {value!r}")
+    return list(value)
+
+
+@frozen
+class OrderedMatch(VerificationPrimitive):
+    """Lists of the same length whose members are equal one by one, as texts after normalization."""
+
+    normalize: tuple[str | SynonymMap, ...] = field(default=("lowercase", "strip"), converter=read_normalizers)
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        found, wanted = _read_list(extracted), _read_list(expected)
+        pairs = zip(found, wanted, strict=False)
+        return len(found) == len(wanted) and all(
+            as_text(one, self.normalize) == as_text(other, self.normalize) for one, other in pairs
+        )
+
+    def check_ground_truth(self, expected: Any) -> None:
+        _read_list(expected)
+
+
+@frozen
+class TracePrimitive(VerificationPrimitive):
+    """Base of primitives that read a text of the trace. The ground truth says whether the check has to hold.
+
+    With the ground truth False, the field is right where `check_trace` is False. `scope` declares which text the
+    caller gives: `trace` is the whole raw trace with section headers, tool calls and tool output; `response` is only
+    what the answering model itself wrote.
+    """
+
+    scope: str = field(default="trace", validator=one_of("trace", "response"), kw_only=True)
+
+    @abstractmethod
+    def check_trace(self, text: str) -> bool:
+        """Whether the check holds for this text."""
+
+    def check(self, extracted: Any, expected: Any) -> bool:
+        """Always raises NotImplementedError: nothing is extracted for such a field."""
+        raise NotImplementedError(
+            f"{type(self).__name__} reads the trace, not an extracted value: call check_trace(text) with the text that "
+            f"its scope {self.scope!r} names and compare the result with the ground truth"
+        )
+
+    def check_ground_truth(self, expected: Any) -> None:
+        if not isinstance(expected, bool):
+            raise TypeError(f"{type(self).__name__} holds or does not: write True or False, not {expected!r}")
+
+
+@frozen
+class TraceRegex(TracePrimitive):
+    """The pattern is found in the text: at least `count_min` times, matches that overlap counted once.
+
+    `flags`, what is found, what is refused and how long a search may take are as for `RegexMatch`.
+    """
+
+    may_take_long: ClassVar[bool] = True
+
+    pattern: str
+    count_min: int | None = field(default=None, validator=optional(whole_number(1)))
+    flags: tuple[str, ...] = field(default=(), converter=flag_names)
+    _compiled: Expression = field(init=False, eq=False, repr=False)
+
+    @_compiled.default
+    def _compile(self) -> Expression:
+        return compiled(self.pattern, self.flags)
+
+    def check_trace(self, text: str) -> bool:
+        """Whether the text has at least `count_min` matches; one, where that is None."""
+        if self.count_min is None:
+            return self._compiled.search(text) is not None
+        return len(self._compiled.matches(text, most=self.count_min)) >= self.count_min
+
+
+@frozen
+class TraceContains(TracePrimitive):
+    """The substring occurs in the text. Upper and lower case differ."""
+
+    substring: str = field()
+
+    @substring.validator
+    def _is_some_text(self, attribute: Any, value: Any) -> None:
+        if not isinstance(value, str):
+            raise TypeError(f"{attribute.name} must be a text, not {value!r}")
+        if not value:
+            raise ValueError(f"{attribute.name} is empty, so every text would contain it")
+
+    def check_trace(self, text: str) -> bool:
+        """Whether the substring occurs in the text."""
+        return canonical(self.substring) in canonical(text)
+
+
+@frozen
+class TraceLength(TracePrimitive):
+    """The length of the text lies between `min` and `max`, both included, in `chars` or `words`.
+
+    Words are what white space separates. At least one bound is needed, and a `min` of 0 is none.
+    """
+
+    min: int | None = field(default=None, validator=optional(whole_number(0)))
+    max: int | None = field(default=None, validator=optional(whole_number(0)))
+    unit: str = field(default="chars", validator=one_of("chars", "words"))
+
+    def __attrs_post_init__(self) -> None:
+        if not self.min and self.max is None:
+            raise ValueError("TraceLength needs a min above 0, a max or both; otherwise every text would pass")
+        if self.max is not None and (self.min or 0) > self.max:
+            raise ValueError(f"min {self.min!r} is above max {self.max!r}; swap them")
+
+    def check_trace(self, text: str) -> bool:
+        """Whether the length of the text is within the bounds."""
+        length = len(text if self.unit == "chars" else text.split())
+        return (self.min or 0) <= length and (self.max is None or length <= self.max)
