@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, frozen
 from karenina_judging.asking import ask_judge, check_reply, closed_object, presented, unable_judges
-from karenina_judging.parse_support import fillable
+from karenina_judging.judgment import fillable
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.tasks import PromptTask

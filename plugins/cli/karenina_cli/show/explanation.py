@@ -9,7 +9,8 @@ from typing import Any
 from attrs import frozen
 from karenina_calls.usage_totals import replies_of
 from karenina_runs.results.results import VerificationResultSet
-from karenina_runs.summaries.details import as_json, facts, field_rows, pattern_rows, remarks
+from karenina_runs.summaries.details import facts, remarks
+from karenina_runs.summaries.item_rows import as_json, field_rows, pattern_rows
 from karenina_runs.summaries.summary import summarize
 from karenina_vocabulary.evaluation_parts import TemplatePart
 from karenina_vocabulary.explanations import why
