@@ -25,9 +25,12 @@ def texts(value: Iterable[str]) -> tuple[str, ...]:
 
 def changed(value: Any, names: Iterable[str]) -> list[str]:
     """Which of these fields of an attrs value do not have their default value."""
-    usual: dict[str, Any] = {name: field.default for name, field in fields_dict(type(value)).items() if name in names}
-    usual = {name: default.factory() if hasattr(default, "factory") else default for name, default in usual.items()}
-    return [name for name in names if getattr(value, name) != usual[name]]
+    fields, found = fields_dict(type(value)), []
+    for name in names:
+        usual: Any = fields[name].default
+        if getattr(value, name) != (usual.factory() if hasattr(usual, "factory") else usual):
+            found.append(name)
+    return found
 
 
 def names(value: Iterable[str]) -> frozenset[str]:

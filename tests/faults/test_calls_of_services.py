@@ -219,7 +219,7 @@ def test_a_budget_in_dollars_ends_with_the_first_call_of_which_nobody_says_what_
         here = a_world(tmp_path / "run", 3, Asks(embedder))
         config = here.config(server.url, model=PRICES, concurrency=1, budget_usd=100.0, **WANTED)
         notes = here.run(config).notes
-        assert any("calls of embedder mine:m cost" in note and "input_cost_per_token" in note for note in notes)
+        assert any("the cost of calls of embedder mine:m" in note and "input_cost_per_token" in note for note in notes)
         assert embedder.count == 1
         row = embedded(here.folder)
         assert (row["calls"], row["unknown_usage"], row["cost_usd"]) == (1, 1, None)

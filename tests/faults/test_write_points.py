@@ -57,7 +57,7 @@ MAKING = [
     *(f".journal.sqlite.new: {what}" for what in ("PRAGMA user_version", "COMMIT", "PRAGMA journal_mode = WAL")),
     *(f".journal.sqlite.new: CREATE TABLE {name}" for name in ("calls", "failures", "results", "batches", "meta")),
     *(f".journal.sqlite.new: CREATE TABLE {name}" for name in ("copies", "call_places", "result_places")),
-    *(f".journal.sqlite.new: INSERT INTO {name}" for name in ("meta", "copies")),
+    *(f".journal.sqlite.new: INSERT OR REPLACE INTO {name}" for name in ("meta", "copies")),
 ]
 WRITING = [
     *(f"journal.sqlite: {what}" for what in ("BEGIN", "INSERT INTO calls", "INSERT INTO results", "COMMIT")),
@@ -84,7 +84,7 @@ SAVING = [
     *(f"{SALVAGED}: CREATE TABLE {name}" for name in ("copies", "call_places", "result_places")),
     *(f"{SALVAGED}: DELETE FROM {name}" for name in ("calls", "failures", "results", "batches", "meta", "copies")),
     *(f"{SALVAGED}: INSERT OR REPLACE INTO {name}" for name in ("calls", "meta", "copies")),
-    *(f"{SALVAGED}: INSERT INTO {name}" for name in ("meta", "call_places")),
+    f"{SALVAGED}: INSERT INTO call_places",
     *(f"fsync {SALVAGED}", f"rename {SALVAGED} to journal-salvaged.sqlite"),
     *("open run.lock", "pwrite run.lock", "link journal.sqlite-wal to journal-damaged-*.sqlite-wal"),
     *("link journal.sqlite to journal-damaged-*.sqlite", "remove journal.sqlite-wal", "remove journal.sqlite-shm"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -430,7 +431,7 @@ def test_any_part_may_be_replaced_or_missing(data: st.DataObject, name: str, val
         except (KeyError, IndexError, TypeError):
             continue
         if data.draw(st.booleans()):
-            node[last] = value
+            node[last] = deepcopy(value)
         else:
             del node[last]
     attempt(json.dumps(root).encode(), data.draw(st.sampled_from(["b.jsonld", "b.json"])))

@@ -11,7 +11,7 @@ NAME = "replay"
 
 @hookimpl
 def karenina_register_settings(registry: Any) -> None:
-    registry.add("karenina_replay.options:ReplaySettings", name=NAME)
+    registry.add("karenina_replay.settings:ReplaySettings", name=NAME)
 
 
 @hookimpl

@@ -43,7 +43,7 @@ from karenina_core.ports.values import AgentResult, Channel, LLMResponse, ParseP
 from karenina_core.secrets import secrets_in
 from karenina_core.values.message import Message
 
-from .options import ReplaySettings
+from .settings import ReplaySettings
 
 
 class Writer:

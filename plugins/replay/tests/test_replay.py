@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from karenina_calls.ports.call_port import CallPort, Layer
 from karenina_calls.ports.port_calls import LLMCall
 from karenina_calls.records.requests import Request
-from karenina_replay.options import ReplaySettings
 from karenina_replay.recording import Player, Recorder, Recording, Writer
+from karenina_replay.settings import ReplaySettings
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError

@@ -164,8 +164,8 @@ def _incomplete(trial: Trial) -> Iterator[Fault]:
     run = trial.first
     if run.finished and (missing := missing_output(trial.stage, run.context)):
         problem = f"execute ended without an error and without {missing!r}, which is in produces"
-        remedy = "write it on every path, None where its type allows it, or report the failure with mark_error"
-        yield trial.fault(problem, remedy, line=trial.last_line)
+        paths = f"write {missing!r} on every path, None where its type allows it"
+        yield trial.fault(problem, f"{paths}, or report the failure with mark_error", line=trial.last_line)
 
 
 @ON_ITEMS.add("typed_output", "What it writes has the types that are declared.")
