@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from attrs import fields_dict, validators
 
 from ..errors import ConfigError, Problem
+
+LARGEST = int(sys.float_info.max)
+"""No float can hold a larger whole number."""
 
 
 def texts(value: Iterable[str]) -> tuple[str, ...]:
@@ -40,10 +44,9 @@ def names(value: Iterable[str]) -> frozenset[str]:
 
 def is_number(value: Any) -> bool:
     """Whether a mean can be taken of it: a finite number, and not True or False."""
-    try:
-        return isinstance(value, (int, float)) and value is not True and value is not False and math.isfinite(value)
-    except OverflowError:  # a whole number that no float can hold
-        return False
+    if type(value) is int:  # most are
+        return -LARGEST <= value <= LARGEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _validator(wanted: str, fits: Callable[[Any], bool]) -> Callable[[object, Any, Any], None]:

@@ -33,10 +33,10 @@ def finished(context: VerificationContext) -> VerificationResult:
     fields: dict[str, dict[str, Any]] = {part: {} for part in homes.values()}
     extensions: dict[str, dict[str, Any]] = {}
     for name, value in context.result_fields.items():
-        plugin, dot, key = name.partition(".")
         if name in homes:
             fields[homes[name]][name] = value
-        elif dot:
+        elif "." in name:
+            plugin, _, key = name.partition(".")
             extensions.setdefault(plugin, {})[key] = value
     generation = fields["generation"]
     generation["usage_metadata"] = context.service(USAGE, dict)(generation.get("usage_metadata", {}))

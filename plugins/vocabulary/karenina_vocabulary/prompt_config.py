@@ -29,7 +29,7 @@ class PromptConfig:
 
     def get_for_task(self, task: str) -> str | None:
         """The instructions for a task: by its own name, else by its family."""
-        own = getattr(self, task) if task in fields_dict(PromptConfig) else None
+        own = getattr(self, task) if task in TASKS else None
         if own is not None:
             return str(own)
         for prefix, name in FAMILIES.items():
@@ -38,6 +38,7 @@ class PromptConfig:
         return None
 
 
+TASKS = frozenset(fields_dict(PromptConfig))
 T = TypeVar("T")
 
 

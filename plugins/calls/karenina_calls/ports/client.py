@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from attrs import define, evolve, field, frozen
@@ -154,7 +153,7 @@ class ModelClient:
             raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for text")
         call, attempts = self._call(task, temperature), Attempts()
         asked: dict[str, Any] = {"output": output, "temperature": call.temperature, "call": call}
-        with self._recorded(task, attempts) as facts:
+        with _Recorded(self, str(task), attempts) as facts:
             response: LLMResponse = await self._tried(lambda: llm.ainvoke(messages, **asked), attempts)
             facts.update(usage=response.usage, usage_unavailable=response.usage_unavailable)
         return response
@@ -177,7 +176,7 @@ class ModelClient:
         call, attempts = self._call(task, None), Attempts()
         target = CallTarget.of_model("work", self.config)
         work = AgentCall(target, messages, tools, mcp_servers, config or AgentConfig(), call)
-        with self._recorded(task, attempts) as facts:
+        with _Recorded(self, str(task), attempts) as facts:
             done: object = None
             try:
                 done = result = await through(self.model.around_work, _Worker(self, attempts))(work)
@@ -212,7 +211,7 @@ class ModelClient:
         tried = _Retried(self.model.parser, self, attempts)
         most = self.config.max_retries if max_repairs is None else max_repairs
         call = self._call(task, temperature, *answered)
-        with self._recorded(task, attempts) as facts:
+        with _Recorded(self, str(task), attempts) as facts:
             try:
                 result = await parse_with_repair(
                     tried, messages, schema, validate=validate, max_repairs=most, call=call
@@ -257,21 +256,26 @@ class ModelClient:
             problem = self.model.secrets.text(one_line(error), self.item.removed)
             raise PortError(f"the adapter {self.config.interface!r} failed: {problem}", kind=kind) from error
 
-    @contextmanager
-    def _recorded(self, task: str, attempts: Attempts) -> Iterator[dict[str, Any]]:
-        """Record the use of the model in here, with the facts that are put into the dictionary."""
-        started, problem = time.monotonic(), None
-        facts: dict[str, Any] = {}
-        try:
-            yield facts
-        except BaseException as error:
-            problem = error
-            raise
-        finally:
-            self.item.ended += 1
-            if attempts.count or not attempts.kept_out:  # else no model was asked
-                who = str(task), str(self.model.identity)
-                self.calls.append(record_of(who, attempts, started, problem, **facts))
+
+@define(eq=False)
+class _Recorded:
+    """Records the use of a model, with the facts that are put into the dictionary."""
+
+    client: ModelClient
+    task: str
+    attempts: Attempts
+    facts: dict[str, Any] = field(factory=dict)
+    started: float = field(factory=time.monotonic)
+
+    def __enter__(self) -> dict[str, Any]:
+        return self.facts
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        client, attempts = self.client, self.attempts
+        client.item.ended += 1
+        if attempts.count or not attempts.kept_out:  # else no model was asked
+            who = self.task, str(client.model.identity)
+            client.calls.append(record_of(who, attempts, self.started, error, **self.facts))
 
 
 @frozen(eq=False)

@@ -49,35 +49,30 @@ class Attempts:
     unknown_costs: int = 0
     """Requests without a reply that may be on the provider's bill, and whose tokens and cost are unknown."""
 
-    @property
-    def _counted(self) -> tuple[Attempts, ...]:
-        """Where everything is counted: here, and in the whole work."""
-        return (self,) if self.whole is None else (self, self.whole)
-
     def begin(self) -> None:
-        for attempts in self._counted:
+        for attempts in filter(None, (self, self.whole)):
             attempts.count += 1
 
     def not_made(self) -> None:
         """The attempt that has begun was kept out."""
-        for attempts in self._counted:
+        for attempts in filter(None, (self, self.whole)):
             attempts.count -= 1
             attempts.kept_out = True
 
     def ended(self, *, replied: bool, unknown_cost: bool = False) -> None:
         """A request is over."""
-        for attempts in self._counted:
+        for attempts in filter(None, (self, self.whole)):
             attempts.asked += 1
             attempts.replies += replied
             attempts.unknown_costs += unknown_cost
 
     def again(self, kind: str, times: int = 1) -> None:
         """Attempts that failed so are followed by others."""
-        for attempts in self._counted:
+        for attempts in filter(None, (self, self.whole)):
             attempts.retries[kind] = attempts.retries.get(kind, 0) + times
 
     def idle(self, seconds: float) -> None:
-        for attempts in self._counted:
+        for attempts in filter(None, (self, self.whole)):
             attempts.waited += seconds
 
     def served(self, count: int, retries: Mapping[str, int], seconds: float) -> None:
@@ -86,7 +81,7 @@ class Attempts:
         for kind, times in retries.items():
             self.again(kind, times)
         unknown = sum(times for kind, times in retries.items() if kind in MAY_HAVE_COST)
-        for attempts in self._counted:
+        for attempts in filter(None, (self, self.whole)):
             attempts.unknown_costs += unknown
             attempts.count += count - 1
             attempts.seconds_before += seconds

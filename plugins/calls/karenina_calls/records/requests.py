@@ -13,8 +13,9 @@ The key is the SHA-256 of the canonical JSON of what is between the key and the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
+from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 from attrs import asdict, field, fields, frozen
@@ -56,7 +57,16 @@ class _Plain:
         return {"format": FORMAT, "key": self.key, **self._facts()}
 
     def _facts(self) -> dict[str, Any]:
-        return {attribute.name: getattr(self, attribute.name) for attribute in fields(type(self))}
+        cls: Any = type(self)
+        names, values = _reader(cls)
+        return dict(zip(names, values(self), strict=True))
+
+
+@cache
+def _reader(cls: Any) -> tuple[tuple[str, ...], Callable[[_Plain], tuple[Any, ...]]]:
+    """The fields of a kind of calls, of which each has two or more, and what reads them."""
+    names = tuple(attribute.name for attribute in fields(cls))
+    return names, attrgetter(*names)
 
 
 @frozen

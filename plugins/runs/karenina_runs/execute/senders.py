@@ -95,9 +95,12 @@ class Senders:
         for sender in self.others:
             sender.keep_in(journal)
 
-    @asynccontextmanager
-    async def item(self) -> AsyncIterator[None]:
+    def item(self) -> AbstractAsyncContextManager[None]:
         """An item is under way."""
+        return self.others[0].item() if len(self.others) == 1 else self._item()
+
+    @asynccontextmanager
+    async def _item(self) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             for sender in self.others:
                 await stack.enter_async_context(sender.item())

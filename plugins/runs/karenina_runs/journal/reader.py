@@ -169,8 +169,10 @@ class JournalReader:
 
     def query(self, statement: str, *values: Any) -> list[Any]:
         """The rows of any question to the database."""
-        with reading(self.path):
+        try:
             return self._connected().execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise damaged(self.path, error) from error
 
     def call(self, key: str, nth: int) -> Row | None:
         """The latest reply to a call."""
@@ -243,8 +245,10 @@ class JournalReader:
     def row(self, table: Table, wanted: dict[str, Any], places: Places | None = None) -> Row | None:
         """The latest sound row that says what is wanted. `places` are those of its table, where they are known."""
         number, places = prefix(table.name, wanted), self.near(table.name) if places is None else places
-        with reading(self.path):
+        try:  # as `reading` does; this is asked for every call
             ids = places.find(number, self._connected())
+        except sqlite3.Error as error:
+            raise damaged(self.path, error) from error
         return self.candidates(table, ids, wanted)
 
     def candidates(self, table: Table, ids: list[int], wanted: dict[str, Any]) -> Row | None:

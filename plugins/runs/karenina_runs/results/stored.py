@@ -97,7 +97,7 @@ def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResul
         raise BenchmarkError(
             f"the results {file} cannot be read: {error.strerror or error}; give a run directory or its {RESULTS}"
         ) from error
-    return found(read=StoredSequence(file, index).__iter__, notes=notes)
+    return found(read=StoredSequence(file, index).lines, notes=notes)
 
 
 class LineIndex(NamedTuple):
@@ -214,13 +214,16 @@ class StoredSequence(Sequence[VerificationResult]):
             return StoredSequence(self._file, known, places[index], self._state)
         if self._read is not None:
             return self._read[index]
-        return next(self._lines(known, [places[index]]))
+        return next(self._read_lines(known, [places[index]]))
 
     def __iter__(self) -> Iterator[VerificationResult]:
-        known, places = self._known()
-        if self._read is None and len(places) <= MOST_KEPT:
-            self._read = tuple(self._lines(known, places))
-        return iter(self._read) if self._read is not None else self._lines(known, places)
+        if self._read is None and len(self) <= MOST_KEPT:
+            self._read = tuple(self.lines())
+        return iter(self._read) if self._read is not None else self.lines()
+
+    def lines(self) -> Iterator[VerificationResult]:
+        """One after the other: none is kept."""
+        return self._read_lines(*self._known())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str):
@@ -240,7 +243,7 @@ class StoredSequence(Sequence[VerificationResult]):
             self._places = range(len(self._index.offsets))
         return self._index, self._places
 
-    def _lines(self, known: LineIndex, places: Sequence[int]) -> Iterator[VerificationResult]:
+    def _read_lines(self, known: LineIndex, places: Sequence[int]) -> Iterator[VerificationResult]:
         with self._opened() as lines:
             for place in places:
                 if lines.tell() != (offset := known.offsets[place]):

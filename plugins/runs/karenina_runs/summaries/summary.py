@@ -34,8 +34,9 @@ OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
 
 def tokens(result: VerificationResult) -> dict[str, int]:
     """`{"input", "output", "total"}` of the calls for a result; 0 where they are unknown."""
-    rows = _rows(result).values()
-    return {name: sum(row[key] for row in rows if is_number(row.get(key))) for name, key in TOKENS.items()}
+    total = result.generation.usage_metadata.get(TOTAL)
+    rows = _rows(result).values() if total is None else (total,)
+    return {name: sum([row[key] for row in rows if is_number(row.get(key))]) for name, key in TOKENS.items()}
 
 
 def _rows(result: VerificationResult) -> dict[str, Mapping[str, Any]]:
@@ -71,7 +72,8 @@ class TaskUsage:
         self.items += 1
         for name in COUNTED:
             count: Any = get(name)
-            counts[name] += count if is_number(count) else 0
+            if is_number(count):
+                counts[name] += count
         seconds: Any = get("seconds")
         self.seconds.add(seconds if is_number(seconds) else 0)
         cost: Any = get("cost_usd")

@@ -10,7 +10,7 @@ import asyncio
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -165,18 +165,18 @@ class Workspaces(Surroundings):
     def limits(self) -> Limits:
         return Limits(max_bytes=self.config.workspace_max_bytes, max_files=self.config.workspace_max_files)
 
-    @asynccontextmanager
-    async def opened(self, item: Item) -> AsyncIterator[Workspace | None]:
+    def opened(self, item: Item) -> AbstractAsyncContextManager[Workspace | None]:
         """The workspace of an answer, as long as its judges need it; None where the item needs none.
 
         One that cannot be made is a workspace with a `failure`. Without copies, the answers of a question wait for each
         other.
         """
-        if self.root is None or not self.wanted(item):
-            yield None
-            return
+        return nullcontext() if self.root is None or not self.wanted(item) else self._opened(item, self.root)
+
+    @asynccontextmanager
+    async def _opened(self, item: Item, root: Path) -> AsyncIterator[Workspace]:
         try:
-            source = source_folder(self.root, item.question.workspace_path)
+            source = source_folder(root, item.question.workspace_path)
         except WorkspaceError as error:
             yield Workspace(None, failure=str(error))
             return
