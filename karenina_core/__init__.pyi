@@ -3,12 +3,12 @@ from karenina_calls.models.models import open_client as open_client
 from karenina_core.pipeline.context import VerificationContext as VerificationContext
 from karenina_core.pipeline.declaration import Category as Category
 from karenina_core.pipeline.keys import Key as Key
-from karenina_core.pipeline.orchestrator import StageOrchestrator as StageOrchestrator
 from karenina_core.pipeline.stage import BaseVerificationStage as BaseVerificationStage
 from karenina_core.pipeline.stage import Skip as Skip
 from karenina_core.pipeline.stage import Stage as Stage
 from karenina_core.pipeline.stage import VerificationStage as VerificationStage
 from karenina_core.pipeline.stage import feature as feature
+from karenina_core.pipeline.stage_plan import StageOrchestrator as StageOrchestrator
 from karenina_core.plugin.adapters import AdapterRegistry as AdapterRegistry
 from karenina_core.plugin.adapters import AdapterSpec as AdapterSpec
 from karenina_core.plugin.application import Karenina as Karenina
@@ -38,8 +38,8 @@ from karenina_runs.answers.answers import ReplayKey as ReplayKey
 from karenina_runs.answers.answers import ReplayStore as ReplayStore
 from karenina_runs.benchmark import Benchmark as Benchmark
 from karenina_runs.execute.control import RunControl as RunControl
-from karenina_runs.execute.single import arun_single_model_verification as arun_single_model_verification
-from karenina_runs.execute.single import run_single_model_verification as run_single_model_verification
+from karenina_runs.execute.item_verifier import arun_single_model_verification as arun_single_model_verification
+from karenina_runs.execute.item_verifier import run_single_model_verification as run_single_model_verification
 from karenina_runs.results.results import VerificationResultSet as VerificationResultSet
 from karenina_runs.resume import aresume_run as aresume_run
 from karenina_runs.resume import resume_run as resume_run

@@ -42,7 +42,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "RubricTrait": "karenina_core.values.rubric",
         "Skip": "karenina_core.pipeline.stage",
         "Stage": "karenina_core.pipeline.stage",
-        "StageOrchestrator": "karenina_core.pipeline.orchestrator",
+        "StageOrchestrator": "karenina_core.pipeline.stage_plan",
         "TaskIdentity": "karenina_core.values.identity",
         "VerificationConfig": "karenina_core.values.config",
         "VerificationContext": "karenina_core.pipeline.context",

@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from ..errors import ContractError, ErrorKind, KareninaError, one_line
 from ..log import get_logger
 from ..plugin.application import Karenina
-from ..ports.asker import StageLimit, current_limit, current_stage
+from ..ports.call_origin import StageLimit, current_limit, current_stage
 from ..ports.threads import in_own_thread
 from ..values.outcome import nothing_scored
 from ..values.result import TrailEntry, VerificationResult

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from karenina_generation.working import agent_metrics
+from karenina_generation.tool_answers import agent_metrics
 from karenina_runs.workspaces.workspace_capture import CaptureRow, append_row
 from karenina_vocabulary.evaluation_parts import TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart

@@ -13,7 +13,7 @@ import pytest
 from attrs import define, evolve
 from karenina_calls.ports.port_calls import LLMCall
 from karenina_calls.tools import agent_loop as own_agent
-from karenina_runs.execute.single import run_single_model_verification
+from karenina_runs.execute.item_verifier import run_single_model_verification
 
 from karenina_core import AgenticRubricTrait, Benchmark, ModelConfig, Question, Rubric, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError

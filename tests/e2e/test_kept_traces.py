@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from karenina_runs.execute.single import arun_single_model_verification
+from karenina_runs.execute.item_verifier import arun_single_model_verification
 
 from karenina_core import Karenina, Rubric
 from karenina_core.pipeline.item import CachedAnswer

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from karenina_calls.ports.metered import CallFacts
+from karenina_calls.ports.stored_calls import CallFacts
 from karenina_runs.journal.check import check
 from karenina_runs.journal.journal import Journal
 from karenina_runs.journal.reader import JournalReader

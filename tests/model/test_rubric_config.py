@@ -10,6 +10,7 @@ from attrs import evolve, fields_dict
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_runs.config.config_file import load_config
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.rubric_config import (
     DeepJudgmentRubricConfig,
     DeepJudgmentRubricMode,
@@ -17,7 +18,6 @@ from karenina_vocabulary.rubric_config import (
     TraitEvidenceRules,
     evidence_rules,
 )
-from karenina_vocabulary.template_kind import TemplateKind
 
 from karenina_core import LLMRubricTrait, VerificationConfig
 from karenina_core.errors import ConfigError

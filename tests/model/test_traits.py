@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_vocabulary.template_kind import TemplateKind, as_kind, read_record, record_schema
+from karenina_vocabulary.record_traits import TemplateKind, as_kind, read_record, record_schema
 from karenina_vocabulary.traits import AgenticRubricTrait, CallableRubricTrait, LLMRubricTrait, RegexRubricTrait
 from pydantic import BaseModel, Field, create_model
 

@@ -13,7 +13,7 @@ from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_testing.strategies import dynamic_rubrics, llm_traits, rubrics
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.testing import application

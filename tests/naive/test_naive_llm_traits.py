@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_judging.scoring import read_score
 from karenina_rubric.llm_calls import score_of
-from karenina_vocabulary.template_kind import TemplateKind, read_record
+from karenina_vocabulary.record_traits import TemplateKind, read_record
 from karenina_vocabulary.traits import LLMRubricTrait
 from pydantic import BaseModel, Field, create_model
 

@@ -12,8 +12,8 @@ from attrs import evolve, fields_dict
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from karenina_testing.fakes import example_of
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.rubric_config import TraitEvidenceRules, evidence_rules
-from karenina_vocabulary.template_kind import TemplateKind
 from karenina_vocabulary.traits import MetricRubricTrait
 
 from karenina_core import (

@@ -16,7 +16,7 @@ from karenina_template.language.extraction import fill, judge_schema
 from karenina_template.language.searches import pattern_problems, run_patterns
 from karenina_template.language.strategies import evaluate
 from karenina_template.language.to_json import plain
-from karenina_template.model_handle import open_class
+from karenina_template.pydantic_handle import open_class
 from karenina_template.verify import VerifyTemplate
 from karenina_vocabulary.traces import render_trace
 from pydantic import BaseModel, Field, create_model

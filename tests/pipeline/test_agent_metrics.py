@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_generation.working import agent_metrics, looks_failed
+from karenina_generation.tool_answers import agent_metrics, looks_failed
 
 from karenina_core.values.message import Message, ToolResultBlock, ToolUseBlock, trace_dicts, trace_messages
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from karenina_runs.execute.single import run_single_model_verification
+from karenina_runs.execute.item_verifier import run_single_model_verification
 
 from karenina_core import AdapterSpec, ModelConfig, Question, VerificationConfig, hookimpl
 from karenina_core.pipeline.item import CachedAnswer

@@ -12,8 +12,8 @@ from attrs import define, field, frozen
 from karenina_judging.asking import closed_object
 from karenina_judging.scoring import read_score, score_schema
 from karenina_vocabulary.evaluators import TraitScore
+from karenina_vocabulary.record_traits import TemplateKind, read_record, record_schema
 from karenina_vocabulary.tasks import PromptTask
-from karenina_vocabulary.template_kind import TemplateKind, read_record, record_schema
 from karenina_vocabulary.traits import AgenticRubricTrait
 
 from karenina_core import Karenina, ModelConfig

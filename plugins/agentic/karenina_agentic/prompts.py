@@ -8,7 +8,7 @@ from typing import Any
 
 from karenina_judging.scoring import scale_words
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traits import AgenticRubricTrait
 
 EXTRACTION_MOST = 60_000

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from karenina_judging.dynamic_traits import ABSENT, presence_of, undecided
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitCase, TraitScore
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traces import evaluation_input
 from karenina_vocabulary.traits import AgenticRubricTrait
 

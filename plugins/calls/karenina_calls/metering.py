@@ -14,7 +14,7 @@ from karenina_core.values.config import ModelConfig
 
 from .plugin_code import code_behind
 from .ports.call_port import CallPort
-from .ports.metered import CallStore, Lane, Metered
+from .ports.stored_calls import CallStore, Lane, Metered
 from .secrets.redaction import Secrets
 from .services.shared import EmbedderRegistry, SearchToolRegistry
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 NAMES: Mapping[str, Mapping[str, str]] = {
     "karenina_core": {"open_client": "karenina_calls.models.models"},
     "karenina_core.ports": {
-        "ParsesModels": "karenina_calls.models.models_of_data",
+        "ParsesModels": "karenina_calls.models.pydantic_replies",
         "ToolServer": "karenina_calls.tools.tool_servers",
         "tool_digest": "karenina_calls.tools.tool_servers",
     },

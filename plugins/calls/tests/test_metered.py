@@ -11,15 +11,15 @@ from attrs import define, field
 from karenina_calls.ports.call_port import CallPort
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.ports.item_calls import ItemCalls, current_item
-from karenina_calls.ports.metered import CallFacts, Metered, StoredCall, StoredReply
 from karenina_calls.ports.retry import this_call
+from karenina_calls.ports.stored_calls import CallFacts, Metered, StoredCall, StoredReply
 from karenina_calls.records.refusals import Refusals
 from karenina_calls.services.embedding import Embeddings
 from karenina_calls.tools.search import SearchResult
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ParseError, PortError
-from karenina_core.ports.asker import current_stage
+from karenina_core.ports.call_origin import current_stage
 from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.values import AgentConfig, AgentResult, LLMResponse, PortCapabilities
 from karenina_core.testing import ScriptedLLM

@@ -14,7 +14,7 @@ from attrs import evolve
 from karenina_calls.ports.text import MOST_NESTED
 from karenina_calls.tools.agent_loop import run_agent_loop
 from karenina_calls.tools.tool_calls import AT_ONCE, answered
-from karenina_generation.working import agent_metrics
+from karenina_generation.tool_answers import agent_metrics
 from karenina_vocabulary.traces import render_trace
 
 from karenina_core.errors import PortError

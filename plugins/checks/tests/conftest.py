@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from karenina_runs.execute.single import arun_single_model_verification
+from karenina_runs.execute.item_verifier import arun_single_model_verification
 
 from karenina_core import ArtifactKeys, Category, ModelConfig, Question, Stage, VerificationConfig, VerificationResult
 from karenina_core.pipeline.stage import with_traits

@@ -19,8 +19,8 @@ from karenina_template.lint.lint import Finding, lint_benchmark, lint_template
 from karenina_vocabulary.handle import TemplateHandle
 
 from karenina_core.errors import ConfigError, TemplateError, TemplateRefused, plural
-from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
+from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import CodePolicy, VerificationConfig

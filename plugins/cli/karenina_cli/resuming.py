@@ -12,7 +12,7 @@ from typing import Any
 from karenina_runs.amend.extension import Extending, extending, rebuilt_with
 from karenina_runs.amend.extension import Wanted as Extension
 from karenina_runs.amend.repair import RepairPlan, RepairSelection, begun_repair, planned_repair, undo_repair
-from karenina_runs.amend.repairs import REPAIR, Repair
+from karenina_runs.amend.repair_record import REPAIR, Repair
 from karenina_runs.benchmark import Benchmark
 from karenina_runs.config.config_file import Flags, RunConfig
 from karenina_runs.files.run_lock import owner_of

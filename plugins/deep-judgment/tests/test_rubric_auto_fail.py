@@ -33,8 +33,8 @@ from karenina_core import (
 from karenina_core.errors import PortError
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
-from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
+from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.testing import ScriptedCall, ScriptedLLM, StageInput, application, plugin_checks, run_checks
 from karenina_core.values.config import AttemptPolicy, RetryPolicy
 from karenina_core.values.rubric import RubricTrait

@@ -21,8 +21,8 @@ from karenina_deep_judgment.judging import DeepJudgment
 from karenina_deep_judgment.quotations.matching import Source
 from karenina_deep_judgment.rubric_prompts import RUNGS, scale
 from karenina_vocabulary.evaluators import TraitCase, TraitEvidence, TraitScore
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.rubric_config import TraitEvidenceRules, evidence_rules
-from karenina_vocabulary.template_kind import TemplateKind
 from karenina_vocabulary.traces import EvaluationInput
 
 from karenina_core import (

@@ -21,7 +21,7 @@ from karenina_core.values.message import Message, TextBlock, ThinkingBlock, trac
 from karenina_core.values.question import Question
 from karenina_core.values.result import EMPTY
 
-from .working import trace_text, with_workspace, worked, works_with_tools
+from .tool_answers import trace_text, with_workspace, worked, works_with_tools
 
 Example = Mapping[str, Any]
 

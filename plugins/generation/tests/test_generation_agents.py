@@ -12,8 +12,8 @@ import pytest
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_generation.generate_answer import GenerateAnswer
 from karenina_generation.recursion_limit import RecursionLimitAutoFail
+from karenina_generation.tool_answers import trace_text, worked
 from karenina_generation.trace_validation import TraceValidationAutoFail
-from karenina_generation.working import trace_text, worked
 
 from karenina_core import ArtifactKeys, FewShotConfig, ModelConfig, Question, Stage, VerificationConfig
 from karenina_core.errors import PortError

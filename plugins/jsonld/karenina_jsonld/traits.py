@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import frozen
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traits import (
     AgenticRubricTrait,
     CallableRubricTrait,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from attrs import fields
 from karenina_calls.secrets.known_secrets import secret_settings
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 
 from karenina_core.errors import shortened
 from karenina_core.values.config import ModelConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traits import (
     AgenticRubricTrait,
     CallableRubricTrait,

@@ -11,7 +11,7 @@ from typing import Any
 
 import karenina_jsonld
 import pytest
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traits import CallableRubricTrait, LLMRubricTrait
 
 from karenina_core import Karenina

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.trait_scale import ERROR_PREFIX
 from karenina_vocabulary.traits import ScoredTrait
 
@@ -29,7 +29,7 @@ def error_label(reason: str) -> str:
 def score_schema(trait: ScoredTrait) -> dict[str, Any]:
     """The JSON Schema of one score: true or false, a whole number of the scale, or the name of a class.
 
-    Here and below, template kinds have no one score and are refused: see `karenina_vocabulary.template_kind`.
+    Here and below, template kinds have no one score and are refused: see `karenina_vocabulary.record_traits`.
     """
     _one_score(trait)
     if trait.kind == "boolean":

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karenina_calls.models.models_of_data import ParsesModels
+from karenina_calls.models.pydantic_replies import ParsesModels
 from karenina_calls.ports.text import sanitize, with_texts
 from karenina_vocabulary.tasks import PromptTask
 

@@ -12,7 +12,7 @@ import pytest
 from attrs import define, field
 from karenina_calls.ports.call_port import CallPort, Layer
 from karenina_calls.ports.item_calls import ItemCalls, current_item
-from karenina_calls.ports.metered import Metered
+from karenina_calls.ports.stored_calls import Metered
 from karenina_calls.ports.structured import StructuredParser
 from karenina_replay.recording import Player, Recording
 from karenina_runs.folder.recording import recording_lines, write_recording
@@ -21,7 +21,7 @@ from karenina_runs.journal.reader import JournalReader
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError, ParseError, PortError
-from karenina_core.ports.asker import current_stage
+from karenina_core.ports.call_origin import current_stage
 from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.values import CallContext, LLMResponse, ParsePortResult, PortCapabilities
 from karenina_core.testing import ScriptedCall, ScriptedLLM

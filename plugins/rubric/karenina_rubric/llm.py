@@ -12,9 +12,9 @@ from karenina_judging.asking import unable_judges
 from karenina_judging.judgment import TraitStrategy
 from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
 from karenina_vocabulary.kinds import StrategyRegistry
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.rubric_config import TraitEvidenceRules, evidence_rules
 from karenina_vocabulary.tasks import PromptTask
-from karenina_vocabulary.template_kind import TemplateKind
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core import Karenina, VerificationConfig, hookimpl

@@ -13,8 +13,8 @@ from karenina_judging.asking import ask_judge, closed_object, presented
 from karenina_judging.scoring import read_score, scale_words, score_schema
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.evaluators import TraitCase, TraitScore, failure
+from karenina_vocabulary.record_traits import TemplateKind, read_record, record_schema
 from karenina_vocabulary.tasks import PromptTask
-from karenina_vocabulary.template_kind import TemplateKind, read_record, record_schema
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.errors import ErrorKind, FillError, KareninaError, ParseError, shortened

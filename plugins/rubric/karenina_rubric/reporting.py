@@ -15,9 +15,9 @@ from karenina_calls.ports.text import sanitize
 from karenina_judging.scoring import error_label
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitEvidence, TraitScore, TraitState
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.rubric_config import evidence_rules
 from karenina_vocabulary.rubric_part import LABEL
-from karenina_vocabulary.template_kind import TemplateKind
 from karenina_vocabulary.trait_scale import MISSING_LABEL, misfit, scale_kind
 from karenina_vocabulary.traits import LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, ScoredTrait
 

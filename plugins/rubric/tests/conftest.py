@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from karenina_runs.execute.single import arun_single_model_verification
+from karenina_runs.execute.item_verifier import arun_single_model_verification
 from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
 from karenina_vocabulary.rubric_part import RubricPart
 

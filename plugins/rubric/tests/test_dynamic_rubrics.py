@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_rubric.evaluation import presence_of
-from karenina_runs.execute.single import arun_single_model_verification
+from karenina_runs.execute.item_verifier import arun_single_model_verification
 
 from karenina_core import (
     AgenticRubricTrait,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_rubric.llm import LLMEvaluator
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traces import EvaluationInput
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 

@@ -11,7 +11,7 @@ from karenina_rubric.llm import LLMEvaluator
 from karenina_rubric.metrics import MetricEvaluator
 from karenina_rubric.patterns import RegexEvaluator, RegexTraitSettings
 from karenina_testing.checks import Check
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 
 from karenina_core import CallableRubricTrait, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, VerificationConfig
 from karenina_core.testing import trait_checks

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from karenina_rubric.evaluation import RubricEvaluation
 from karenina_testing.strategies import rubrics
 from karenina_vocabulary.evaluators import TraitEvidence
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 
 from karenina_core import (
     AgenticRubricTrait,

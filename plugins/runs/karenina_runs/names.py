@@ -16,11 +16,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "aextend_run": "karenina_runs.amend.extension",
         "arepair_run": "karenina_runs.amend.repair",
         "aresume_run": "karenina_runs.resume",
-        "arun_single_model_verification": "karenina_runs.execute.single",
+        "arun_single_model_verification": "karenina_runs.execute.item_verifier",
         "extend_run": "karenina_runs.amend.extension",
         "repair_run": "karenina_runs.amend.repair",
         "resume_run": "karenina_runs.resume",
-        "run_single_model_verification": "karenina_runs.execute.single",
+        "run_single_model_verification": "karenina_runs.execute.item_verifier",
         "undo_repair": "karenina_runs.amend.repair",
     },
 }

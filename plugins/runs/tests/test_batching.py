@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from karenina_calls.limits.limiter import Gateway
 from karenina_calls.ports.batch import BatchState
-from karenina_calls.ports.metered import StoredCall
+from karenina_calls.ports.stored_calls import StoredCall
 from karenina_calls.records.requests import Request
 from karenina_cli.root import karenina
 from karenina_runs.batches import batching

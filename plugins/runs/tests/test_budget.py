@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_calls.limits.budget import Budget, Estimate, Experience, check_limits, tokens_of
 from karenina_calls.limits.limiter import Gateway
-from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.records.prices import cost_of, may_have_cost, price_error, priced
 from karenina_calls.records.requests import Request
 from karenina_testing.virtual_time import run_in_virtual_time

@@ -17,8 +17,8 @@ from karenina_calls.metering import Metering
 from karenina_calls.models.model_ports import embedder_port
 from karenina_calls.ports.call_port import CallPort
 from karenina_calls.ports.item_calls import ItemCalls, current_item
-from karenina_calls.ports.metered import CallFacts, StoredCall, StoredReply
 from karenina_calls.ports.retry import Attempts, with_retries
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall, StoredReply
 from karenina_calls.records.refusals import Refusals
 from karenina_calls.services.embedding import Embeddings
 from karenina_runs.journal.in_flight import Flights

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_calls.limits.adaptive_limit import MOST_AT_FIRST
 from karenina_calls.limits.limiter import Gateway
-from karenina_calls.ports.metered import Lane, StoredCall
 from karenina_calls.ports.retry import Attempts, this_call
+from karenina_calls.ports.stored_calls import Lane, StoredCall
 from karenina_calls.records.call_facts import CallFacts, Place
 from karenina_calls.records.requests import Request
 from karenina_testing.virtual_time import run_in_virtual_time

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_calls.limits.adaptive_limit import LONGEST, Spacing
 from karenina_calls.limits.limiter import Gateway
-from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.ports.retry import with_retries
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.ports.waiting import standing_still
 from karenina_calls.records.requests import Request
 from karenina_runs.execute.runner import Working

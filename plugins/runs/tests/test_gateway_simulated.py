@@ -15,8 +15,8 @@ from karenina_calls.limits.adaptive_limit import MOST_AT_FIRST, PAUSE, PAUSE_OF_
 from karenina_calls.limits.failures import UNCOUNTED_FOR
 from karenina_calls.limits.limiter import Gateway
 from karenina_calls.limits.queues import OFTEN
-from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.ports.retry import this_call, with_retries
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.ports.waiting import standing_still
 from karenina_calls.records.requests import Request
 from karenina_testing.virtual_time import run_in_virtual_time

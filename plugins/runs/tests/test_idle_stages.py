@@ -16,10 +16,10 @@ from karenina_calls.models.model_ports import search_port
 from karenina_calls.ports.call_port import CallPort
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.ports.item_calls import ItemCalls, current_item
-from karenina_calls.ports.metered import Metered
+from karenina_calls.ports.stored_calls import Metered
 from karenina_calls.tools.search import SearchResult
+from karenina_runs.execute.item_verifier import arun_single_model_verification
 from karenina_runs.execute.runner import Destination
-from karenina_runs.execute.single import arun_single_model_verification
 from karenina_runs.execute.watchdogs import LOOKS, watched_stages
 
 from karenina_core import Karenina, ModelConfig, Question, Stage, StageOrchestrator, VerificationConfig, hookimpl

@@ -18,7 +18,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
 from karenina_runs.folder.recording import recording_lines, write_recording
 from karenina_runs.journal.check import check

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
 from karenina_runs.files.run_lock import RunLock
 from karenina_runs.journal.check import check, scanned

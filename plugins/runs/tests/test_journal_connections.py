@@ -13,7 +13,7 @@ from queue import SimpleQueue
 
 import pytest
 from attrs import evolve
-from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
 from karenina_runs.journal.connection import opened
 from karenina_runs.journal.journal import Journal

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
 from karenina_runs.folder.recording import recording_lines
 from karenina_runs.journal.check import check

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
 from karenina_runs.files.run_lock import LOCK, WAITS, RunLock, marked, owner_of
 from karenina_runs.folder.directory import RunDirectory

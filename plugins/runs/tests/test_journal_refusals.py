@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from karenina_calls.ports.call_port import CallPort
 from karenina_calls.ports.item_calls import ItemCalls, current_item
-from karenina_calls.ports.metered import Metered
+from karenina_calls.ports.stored_calls import Metered
 from karenina_calls.ports.structured import StructuredParser
 from karenina_runs.journal.check import check
 from karenina_runs.journal.journal import Journal

@@ -7,7 +7,7 @@ import json
 import zlib
 from pathlib import Path
 
-from karenina_calls.ports.metered import CallFacts, StoredCall
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.records.requests import Request
 from karenina_runs.folder.recording import recording_lines
 from karenina_runs.journal.journal import Journal

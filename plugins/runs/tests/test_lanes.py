@@ -13,7 +13,7 @@ from karenina_calls.limits.limiter import Gateway
 from karenina_calls.limits.queues import MOST_MOMENTS, History, LaneKey, LaneState, Taken, Waiter
 from karenina_calls.metering import Metering
 from karenina_calls.ports.call_port import CallPort
-from karenina_calls.ports.metered import CallFacts, Metered
+from karenina_calls.ports.stored_calls import CallFacts, Metered
 
 from karenina_core import ModelConfig, VerificationConfig
 from karenina_core.errors import PortError

@@ -16,7 +16,7 @@ from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_runs.amend import repair as repairing
-from karenina_runs.amend import repairs
+from karenina_runs.amend import repair_record
 from karenina_runs.amend.repair import begun_repair, planned_repair
 from karenina_runs.answers.answers import ReplayStore
 from karenina_runs.execute.runner import Destination
@@ -379,7 +379,7 @@ def test_where_nothing_can_be_kept_nothing_is_changed(
     here, run = world(), tmp_path / "run"
     finished(here, run)
     before, asked = manifest(run), len(here.judge.calls)
-    monkeypatch.setattr(repairs, "write_json", full)
+    monkeypatch.setattr(repair_record, "write_json", full)
     with pytest.raises(RunDirectoryError, match="nothing was changed"):
         repaired(here, run)
     assert (manifest(run), len(here.judge.calls)) == (before, asked)
@@ -772,7 +772,7 @@ def test_what_a_repair_left_that_was_killed_before_it_was_named_is_removed(
     here, run = world(), tmp_path / "run"
     finished(here, run)
     with monkeypatch.context() as patched:
-        patched.setattr(repairs, "change_manifest", _full)
+        patched.setattr(repair_record, "change_manifest", _full)
         with pytest.raises(OSError, match="No space"):
             repaired(here, run)
     (left,) = (run / "repairs").iterdir()
@@ -787,11 +787,11 @@ def test_the_end_of_a_repair_is_written_by_one_who_has_the_run(world: Make, tmp_
     finished(here, run)
     begun = begun_repair(run, planned_repair(run, ALL), configured_by(None, here.app), Wanted(benchmark=here.benchmark))
     repair = begun.destination.continuation
-    assert isinstance(repair, repairs.Repair)
+    assert isinstance(repair, repair_record.Repair)
     with RunLock(run), pytest.raises(RunDirectoryError, match="is being written by process"):
-        repairs.end_repair(run, repair)
+        repair_record.end_repair(run, repair)
     asyncio.run(begun.carry_out())
-    assert repairs.end_repair(run, repair) is None
+    assert repair_record.end_repair(run, repair) is None
     assert len(manifest(run)["repairs"]) == 1
 
 

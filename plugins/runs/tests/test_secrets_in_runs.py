@@ -17,8 +17,8 @@ from karenina_calls.secrets.redaction import Secrets
 from karenina_cli.output import print_parts
 from karenina_cli.summary import run_parts
 from karenina_runs.amend.repair import RepairSelection, repair_run
+from karenina_runs.execute.item_verifier import run_single_model_verification
 from karenina_runs.execute.runner import Destination
-from karenina_runs.execute.single import run_single_model_verification
 from karenina_runs.folder.recording import recording_lines
 from karenina_runs.journal.check import check
 from karenina_runs.journal.journal import Journal
@@ -27,7 +27,7 @@ from karenina_runs.journal.rows import CALLS, RESULTS, Table, parsed, row_of, se
 from karenina_runs.journal.salvage import put_in_place, salvage
 from karenina_runs.plan.prepare import check_identities
 from karenina_runs.resume import resume_run
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 
 from karenina_core import (
     LLMRubricTrait,

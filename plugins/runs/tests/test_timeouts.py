@@ -9,8 +9,8 @@ import pytest
 from attrs import define, field
 from karenina_calls.limits.failures import TRY_MORE, Timeouts
 from karenina_calls.limits.limiter import Gateway
-from karenina_calls.ports.metered import CallFacts, StoredCall
 from karenina_calls.ports.retry import with_retries
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.ports.waiting import standing_still
 from karenina_calls.records.requests import Request
 from karenina_testing.virtual_time import run_in_virtual_time

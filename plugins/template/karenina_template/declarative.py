@@ -9,4 +9,4 @@ from karenina_core import hookimpl
 
 @hookimpl
 def karenina_register_template_runtimes(registry: Any) -> None:
-    registry.add("karenina_template.structured:DeclarativeRuntime", name="declarative")
+    registry.add("karenina_template.declarative_templates:DeclarativeRuntime", name="declarative")

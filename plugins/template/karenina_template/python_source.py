@@ -26,7 +26,7 @@ from .language.normalize import SynonymMap
 from .language.primitives.base import VerificationPrimitive
 from .language.primitives.text import TracePrimitive
 from .language.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
-from .model_handle import THREAD, ModelHandle, open_class
+from .pydantic_handle import THREAD, ModelHandle, open_class
 
 _PACKAGES = ("schemas", "entities")
 

@@ -7,15 +7,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import karenina_template.standard
+import karenina_template.standard_judgment
 import pytest
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.services.similarity import similarities
 from karenina_judging.services import LOAD_TEMPLATE, SIMILARITIES
+from karenina_template.declarative_templates import DeclarativeRuntime
 from karenina_template.parse import ParseTemplate
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
-from karenina_template.structured import DeclarativeRuntime
 from karenina_template.validate import ValidateTemplate
 from karenina_template.verify import VerifyTemplate
 
@@ -70,7 +70,7 @@ def make_context(
             SIMILARITIES: lambda pairs: similarities(about.app, about.config, calls, pairs),
         },
         calls=calls,
-        app=facts.pop("app", None) or application(karenina_template.standard),
+        app=facts.pop("app", None) or application(karenina_template.standard_judgment),
         **facts,
     )
     if answer is not None:

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import pytest
 from attrs import frozen
+from karenina_template.declarative_templates import DeclarativeRuntime
 from karenina_template.language.extraction import extraction_class
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
-from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError

@@ -11,10 +11,10 @@ import pytest
 from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_template.declarative_templates import DeclarativeRuntime
 from karenina_template.language.specs import template_spec
-from karenina_template.model_handle import open_class
 from karenina_template.primitives import NAMES
-from karenina_template.structured import DeclarativeRuntime
+from karenina_template.pydantic_handle import open_class
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from karenina_core import templates as primitives

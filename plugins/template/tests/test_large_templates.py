@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from karenina_runs.plan.templates import AT_ONCE, TemplateLoader
-from karenina_template.model_handle import THREAD
+from karenina_template.declarative_templates import DeclarativeRuntime
 from karenina_template.primitives import NAMES
+from karenina_template.pydantic_handle import THREAD
 from karenina_template.python_source import InProcessRuntime
-from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core import hookimpl
 from karenina_core import templates as primitives

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_template.language.to_json import plain
-from karenina_template.model_handle import open_class
 from karenina_template.primitives import NAMES
+from karenina_template.pydantic_handle import open_class
 from karenina_template.python_source import InProcessRuntime
 from karenina_template.rules import rehearsal_problems
 from pydantic import create_model

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 import pytest
+from karenina_template.declarative_templates import DeclarativeRuntime
 from karenina_template.primitives import NAMES
-from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError

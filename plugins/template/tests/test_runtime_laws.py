@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_template import declarative, in_process
 from karenina_template import primitives as primitives_plugin
+from karenina_template.declarative_templates import DeclarativeRuntime
 from karenina_template.language.primitives.base import VerificationPrimitive
 from karenina_template.language.strategies import condition_problems, condition_spec
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
-from karenina_template.structured import DeclarativeRuntime
 from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
 
 from karenina_core import templates as primitives

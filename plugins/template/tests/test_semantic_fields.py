@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from attrs import frozen
 from karenina_calls.services.embedding import Embeddings
+from karenina_template.declarative_templates import DeclarativeRuntime
 from karenina_template.primitives import NAMES
-from karenina_template.structured import DeclarativeRuntime
 
 from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core import templates as primitives
@@ -108,7 +108,7 @@ class WithLetters:
 class Standard:
     @hookimpl
     def karenina_register_strategies(self, registry: Any) -> None:
-        registry.add("karenina_template.standard:StandardJudgment", name="standard")
+        registry.add("karenina_template.standard_judgment:StandardJudgment", name="standard")
 
 
 def about(context: Make, value: str | None) -> Any:

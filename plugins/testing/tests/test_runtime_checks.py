@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve, frozen
-from karenina_template.structured import DeclarativeRuntime
+from karenina_template.declarative_templates import DeclarativeRuntime
 from karenina_testing.checks import BrokenPromise, run_checks
 from karenina_vocabulary.kinds import TemplateRuntimeRegistry
 

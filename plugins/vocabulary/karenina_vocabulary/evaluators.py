@@ -12,7 +12,7 @@ from karenina_core.errors import ErrorKind, KareninaError, Problem, did_you_mean
 from karenina_core.log import get_logger
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.engine import error_kind, stops_item
-from karenina_core.ports.asker import current_trait
+from karenina_core.ports.call_origin import current_trait
 from karenina_core.values.rubric import RubricTrait
 
 from .traces import EvaluationInput

@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from karenina_core.values.rubric import RubricTrait
 
-from .template_kind import TemplateKind, as_kind, check_fields
+from .record_traits import TemplateKind, as_kind, check_fields
 
 ScoreKind = Literal["boolean", "score", "literal"]
 MOST_CLASSES = 20  # chosen, not measured: a judge has to keep them apart

@@ -13,7 +13,7 @@ from karenina_core.plugin.application import Karenina
 from karenina_core.values.config import ModelConfig, VerificationConfig
 
 from ..models.model_ports import model_ports
-from ..ports.metered import CallFacts
+from ..ports.stored_calls import CallFacts
 from ..records.prices import cost_of
 from ..records.requests import KeptRequest
 

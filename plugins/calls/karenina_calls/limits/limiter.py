@@ -15,8 +15,8 @@ from attrs import define, field
 from karenina_core.errors import ParseError, PortError
 from karenina_core.values.config import ModelConfig, VerificationConfig
 
-from ..ports.metered import StoredCall
 from ..ports.retry import Attempts, this_call
+from ..ports.stored_calls import StoredCall
 from ..records.call_facts import CallFacts, Place
 from ..records.prices import may_have_cost
 from ..records.requests import KeptRequest
@@ -40,7 +40,7 @@ class _Entrance:
 
 @define(eq=False)
 class _Place:
-    """See `karenina_calls.ports.metered.Place`."""
+    """See `karenina_calls.ports.stored_calls.Place`."""
 
     gateway: Gateway
     lane: LaneState

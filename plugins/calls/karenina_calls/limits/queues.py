@@ -15,8 +15,8 @@ from karenina_core.errors import ConfigError, ErrorKind, PortError
 from karenina_core.values.config import ModelConfig, Secret
 from karenina_core.values.identity import ModelIdentity
 
-from ..ports.metered import CallFacts
 from ..ports.retry import Attempts
+from ..ports.stored_calls import CallFacts
 from ..tools.tool_servers import shown_address
 from .adaptive_limit import PAUSE, PAUSE_OF_FAILING, Adaptive, Bucket
 from .budget import Estimate, Experience

@@ -16,7 +16,7 @@ from karenina_core.values.config import ModelConfig
 
 from ..ports.batch import BatchedLLM
 from ..ports.call_port import CallPort, Layer, vectors_checked
-from ..ports.metered import MeteredByRun
+from ..ports.stored_calls import MeteredByRun
 from ..tools.search import SearchTool, as_search_tool
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from karenina_core.ports.values import (
 )
 from karenina_core.values.message import Message, UsageMetadata
 
-from ..models.models_of_data import ParsesModels
+from ..models.pydantic_replies import ParsesModels
 from ..records.refusals import Refusals
 from ..wire.openai_errors import is_context_overflow
 from ..wire.strict_schema import outline

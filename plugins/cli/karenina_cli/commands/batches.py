@@ -26,6 +26,6 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     \b
     Exit codes: 0; 3 where a batch could not be asked for; 1 could not run.
     """
-    from ..standing import show_batches
+    from ..run_status import show_batches
 
     ctx.exit(show_batches(directory, options))

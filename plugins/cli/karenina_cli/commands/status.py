@@ -18,7 +18,7 @@ def command(ctx: click.Context, directory: Path, as_json: bool) -> None:
 
     Nothing is written, and a run that is under way is not disturbed.
     """
-    from ..standing import show_status
+    from ..run_status import show_status
 
     show_status(directory, as_json=as_json)
     ctx.exit(0)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .item_columns import RESULT
 from .judgment import JUDGMENT, RUBRIC_JUDGMENT
 from .rubric import RUBRIC, RUBRIC_WITH_EVIDENCE
 from .table import CellType, Column, Row, Table, as_json, cell, written
 from .template import REGEX, TEMPLATE, USAGE, USAGE_TOTALS
-from .whole import RESULT
 
 __all__ = [
     "JUDGMENT",

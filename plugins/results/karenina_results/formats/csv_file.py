@@ -12,8 +12,8 @@ from typing import IO, Any
 from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError
 
+from ..columns.item_columns import RESULT
 from ..columns.table import CellType
-from ..columns.whole import RESULT
 from .about import export_columns
 
 CELL = re.compile(r'(?:"((?:[^"]++|"")*+)"|([^",\r\n]*))(,|\r\n|\n|\r|\Z)')

@@ -10,8 +10,8 @@ from typing import Any
 from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError
 
+from ..columns.item_columns import RESULT
 from ..columns.table import Column
-from ..columns.whole import RESULT
 from ..frames import arrow_schema, backend_package
 from ..records import portable_record, result_of
 from .about import export_columns

@@ -21,8 +21,8 @@ from karenina_runs.results.stored import stored_results
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError
 
+from ..columns.item_columns import RESULT
 from ..columns.table import Row
-from ..columns.whole import RESULT
 from ..formats.csv_file import CsvFile, merge_rows, read_rows, write_rows
 from ..formats.parquet_file import ParquetFile
 from ..jsonl import JsonLines

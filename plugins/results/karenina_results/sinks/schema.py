@@ -14,11 +14,11 @@ from attrs import frozen
 
 from karenina_core import VerificationResult
 
+from ..columns.item_columns import RESULT
 from ..columns.judgment import JUDGMENT, RUBRIC_JUDGMENT
 from ..columns.rubric import RUBRIC
 from ..columns.table import CellType, Column, Table
 from ..columns.template import REGEX, TEMPLATE, USAGE
-from ..columns.whole import RESULT
 
 SCHEMA_VERSION = 1
 """Of the tables that are not remade: `stored_results`, `runs` and `schema_version`."""

@@ -19,8 +19,8 @@ from karenina_vocabulary.rubric_part import RubricPart
 
 from karenina_core.errors import ConfigError, RunDirectoryError
 from karenina_core.pipeline.declaration import Category
-from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest, Stage
+from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.config import EvaluationMode
 from karenina_core.values.outcome import Effect, fold, nothing_scored, outcome_of

@@ -36,7 +36,7 @@ from ..journal.wal import log_of
 from ..plan.items import judged_by_folder
 from ..results.results import VerificationResultSet
 from ..resume import Resumption, Wanted, configured_by, resumption
-from .repairs import REPAIR, UNDONE, Mode, Row, begin_repair, change_manifest, continued, pending, undo_line
+from .repair_record import REPAIR, UNDONE, Mode, Row, begin_repair, change_manifest, continued, pending, undo_line
 
 MOST_NAMED, MOST_VALUES = 5, 8
 """Results, and values of a condition, that a message names; chosen."""

@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 from karenina_calls.limits.budget import Estimate, Experience, tokens_of
 from karenina_calls.limits.limiter import Gateway
 from karenina_calls.ports.batch import BatchPort, current_turn
-from karenina_calls.ports.metered import Lane, StoredCall
+from karenina_calls.ports.stored_calls import Lane, StoredCall
 from karenina_calls.records.call_facts import CallFacts, Place
 
 from karenina_core.errors import RETRYABLE, ConfigError, PortError, Problem, plural
@@ -201,7 +201,7 @@ class Batching(BatchRun, Sender):
 
 @define(eq=False)
 class _BatchLane:
-    """See `karenina_calls.ports.metered.Lane`: a call has its place at once, and waits for its reply instead."""
+    """See `karenina_calls.ports.stored_calls.Lane`: a call has its place at once, and waits for its reply instead."""
 
     batching: Batching
     model: ModelConfig

@@ -34,8 +34,8 @@ from ..results.stored import StoredSequence
 from .continuation import Keeper, Rest, read_back
 from .control import RunControl
 from .destination import Destination, RunState, directory_of, end, keeper_of, one_of
+from .item_verifier import Verifier
 from .senders import Senders
-from .single import Verifier
 from .surroundings import Place, surroundings_kind
 from .watchdogs import fewer_collections, stalls_logged, watched_stages
 

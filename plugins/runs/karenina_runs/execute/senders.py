@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 
 from attrs import define, evolve
 from karenina_calls.limits.limiter import Gateway
-from karenina_calls.ports.metered import Lane
+from karenina_calls.ports.stored_calls import Lane
 
 from karenina_core.values.config import ModelConfig, VerificationConfig
 

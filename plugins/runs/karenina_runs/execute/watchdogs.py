@@ -18,9 +18,9 @@ from karenina_calls.ports.item_calls import ItemCalls
 from karenina_core.errors import KareninaError
 from karenina_core.log import get_logger
 from karenina_core.pipeline.context import VerificationContext
-from karenina_core.pipeline.orchestrator import StageOrchestrator
+from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
-from karenina_core.ports.asker import StageLimit, current_limit
+from karenina_core.ports.call_origin import StageLimit, current_limit
 from karenina_core.values.config import VerificationConfig
 from karenina_core.values.result import VerificationResult
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
-from karenina_calls.ports.metered import CallFacts, StoredCall, StoredReply
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall, StoredReply
 from karenina_calls.records.refusals import Refusals
 from karenina_calls.records.requests import Request, error_to
 from karenina_calls.secrets.redaction import redactor

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Any
 
 from attrs import define, field, frozen
-from karenina_calls.ports.metered import CallFacts, StoredCall, StoredReply
+from karenina_calls.ports.stored_calls import CallFacts, StoredCall, StoredReply
 
 from karenina_core.errors import PortError, one_line
 from karenina_core.log import get_logger

@@ -16,8 +16,8 @@ from karenina_calls.secrets.known_secrets import secrets_of
 
 from karenina_core.errors import ConfigError, Problem, plural
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
+from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.adapters import Resolution
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.benchmark import BenchmarkData

@@ -14,12 +14,12 @@ from karenina_calls.limits.budget import check_limits
 from karenina_calls.models.models import check_models, has_tools
 from karenina_calls.models.overrides import check_overrides, overrides, settled
 from karenina_calls.secrets.redaction import Secrets
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traits import RegexRubricTrait, ScoredTrait
 
 from karenina_core.errors import ConfigError, ErrorKind, Problem, TemplateError, TemplateRefused, did_you_mean, one_line
-from karenina_core.pipeline.orchestrator import StageOrchestrator
 from karenina_core.pipeline.stage import PlanRequest
+from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import EvaluationMode, VerificationConfig, sections

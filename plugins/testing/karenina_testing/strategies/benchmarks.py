@@ -11,7 +11,7 @@ from attrs import evolve
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from karenina_vocabulary.handle import RegexVerdict
-from karenina_vocabulary.template_kind import TemplateKind
+from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traits import (
     METRICS,
     AgenticRubricTrait,

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from attrs import frozen
-from karenina_template.structured import DeclarativeRuntime
+from karenina_template.declarative_templates import DeclarativeRuntime
 
 from karenina_core.errors import TemplateError
 from karenina_core.templates import TemplateHandle

@@ -3,7 +3,7 @@
 from typing import Any
 
 from attrs import frozen
-from karenina_template.structured import DeclarativeRuntime
+from karenina_template.declarative_templates import DeclarativeRuntime
 
 from karenina_core.templates import TemplateHandle
 

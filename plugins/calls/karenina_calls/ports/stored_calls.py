@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from attrs import define, evolve, field, frozen
 
 from karenina_core.errors import ParseError, PortError
-from karenina_core.ports.asker import current_stage, current_trait
+from karenina_core.ports.call_origin import current_stage, current_trait
 from karenina_core.ports.middleware import Call, Proceed
 from karenina_core.ports.values import AgentResult, Channel, OutputFormat
 from karenina_core.values.config import ModelConfig

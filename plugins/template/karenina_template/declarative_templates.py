@@ -30,7 +30,7 @@ from .language.primitives.base import VerificationPrimitive, primitive_from_spec
 from .language.primitives.text import SemanticMatch, TracePrimitive
 from .language.specs import TYPES
 from .language.strategies import Condition, condition_from_spec, condition_problems
-from .model_handle import THREAD, ModelHandle, open_class
+from .pydantic_handle import THREAD, ModelHandle, open_class
 
 _TYPES: Mapping[str, Any] = {name: type_ for type_, name in TYPES.items()} | {"list_str": list[str]}
 
