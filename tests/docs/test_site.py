@@ -185,3 +185,27 @@ def test_it_is_searched_in_a_browser_without_a_request(window: Any, site: Path) 
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     assert len(asked) > 20
     assert logged == []
+
+
+def test_the_picture_is_what_the_script_makes_of_the_demo(window: Any, repository: Path, tmp_path: Path) -> None:
+    """But for the time in it, and the fonts of the machine."""
+    made, kept = tmp_path / "made.png", repository / "docs" / "pictures" / "report.png"
+    ran = subprocess.run(
+        [sys.executable, repository / "docs" / "pictures.py", made],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert _size(made) == _size(kept)
+    assert kept.stat().st_size < 60_000
+    assert 0.5 < made.stat().st_size / kept.stat().st_size < 2
+
+
+def _size(picture: Path) -> tuple[int, int]:
+    """Width and height, where PNG has them."""
+    head = picture.read_bytes()[:24]
+    assert head.startswith(b"\x89PNG")
+    return int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
