@@ -49,6 +49,14 @@ def test_links_lead_somewhere(page: Path, repository: Path) -> None:
             assert anchor in _anchors(linked.read_text("utf-8")), f"{page.name}: {target}"
 
 
+def test_a_page_begins_with_what_it_is_for(page: Path) -> None:
+    title, beginning, *_ = re.sub(r"<!--.*?-->\s*", "", page.read_text("utf-8"), flags=re.DOTALL).split("\n\n")
+    assert title.startswith("# ")
+    assert re.match(r"[^#|\-\s]", beginning), beginning
+    assert not beginning.startswith("```")
+    assert len(beginning.split()) >= 3
+
+
 def test_every_page_can_be_reached_from_the_readme(repository: Path) -> None:
     seen: set[Path] = set()
     waiting = [repository / "README.md"]

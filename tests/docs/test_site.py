@@ -1,0 +1,211 @@
+"""The site of the documentation: complete, without a link that leads nowhere, read in a browser without a network."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from karenina_core.names import NAMES
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+NOT_PAGES = {"search.html", "genindex.html", "py-modindex.html"}
+"""Made by Sphinx itself."""
+
+
+def build(repository: Path, docs: Path, output: Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, repository / "docs" / "build.py", "--docs", docs, "--output", output]
+    return subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("documentation") / "site"
+    ran = build(repository, repository / "docs", output)
+    assert ran.returncode == 0, ran.stderr
+    return output
+
+
+class Reader(HTMLParser):
+    """What a page links to, what it loads, the ids that it has and its description."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.ids: set[str] = set()
+        self.description = ""
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attributes}
+        self.ids.add(values.get("id", ""))
+        if tag == "a" and "href" in values:
+            self.links.append(unquote(values["href"]))
+        elif tag in ("link", "script", "img", "iframe", "source"):
+            self.loads += [values[name] for name in ("href", "src") if name in values]
+        elif tag == "meta" and values.get("name") == "description":
+            self.description = values["content"]
+
+
+@pytest.fixture(scope="module")
+def read(site: Path) -> dict[Path, Reader]:
+    return {path: Reader(path) for path in site.rglob("*.html")}
+
+
+def test_every_link_and_anchor_leads_somewhere(site: Path, read: dict[Path, Reader]) -> None:
+    wrong = []
+    for path, page in read.items():
+        for link in (*page.links, *page.loads):
+            target, _, anchor = link.partition("#")
+            if re.match(r"[a-z]+:", link):
+                continue
+            linked = (path.parent / target.partition("?")[0]).resolve() if target else path
+            if not linked.is_file() or (anchor and anchor not in read[linked].ids):
+                wrong.append(f"{path.relative_to(site)}: {link}")
+    assert not wrong
+
+
+def test_a_page_loads_nothing_from_elsewhere(read: dict[Path, Reader]) -> None:
+    assert not [load for page in read.values() for load in page.loads if re.match(r"([a-z]+:)?//", load)]
+    assert all(page.loads for page in read.values())
+
+
+def test_every_page_is_there_with_a_description_and_in_the_navigation(
+    repository: Path, site: Path, read: dict[Path, Reader]
+) -> None:
+    pages = {path for path in read if path.relative_to(site).as_posix() not in NOT_PAGES}
+    written = {path.relative_to(repository / "docs").with_suffix(".html") for path in repository.glob("docs/**/*.md")}
+    assert {site / path for path in written} <= pages
+    assert not [path for path in pages if len(read[path].description) < 15]
+    home = site / "index.html"
+    linked = {(home.parent / link.partition("#")[0]).resolve() for link in read[home].links if ":" not in link}
+    assert pages - linked == {home}
+
+
+def test_every_public_name_has_its_entry(site: Path, read: dict[Path, Reader]) -> None:
+    for package in NAMES:
+        ids = read[site / "reference" / "api" / f"{package}.html"].ids
+        names = {f"{package}.{name}" for name in importlib.import_module(package).__all__}
+        modules = {name for name in names if f"module-{name}" in ids or name == f"{package}.strategies"}
+        assert names - modules - ids == set()
+
+
+def test_what_is_documented_is_what_the_docstring_says(site: Path) -> None:
+    from karenina_core import Stage
+
+    page = re.sub(r"<[^>]+>", "", (site / "reference" / "api" / "karenina_core.html").read_text("utf-8"))
+    assert " ".join((Stage.__doc__ or "").partition(".")[0].replace("`", "").split()) in " ".join(page.split())
+
+
+def test_programs_find_the_list_of_pages(repository: Path, site: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\): \S", (site / "llms.txt").read_text("utf-8"))
+    assert len(links) > 40
+    assert all((site / link).is_file() for link in links)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """Two pages and their map."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    lines = "- [A](a.md): what a is for\n- [B](b.md): what b is for\n"
+    (folder / "index.md").write_text(f"# Title\n\nA sentence.\n\n## Pages\n\n{lines}", "utf-8")
+    (folder / "a.md").write_text("# A\n\n[b](b.md#part)\n", "utf-8")
+    (folder / "b.md").write_text("# B\n\n## Part\n", "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("listed", "error"),
+    [
+        ("- [A](a.md): what a is for\n", "index.md does not list b.md"),
+        ("- [A](a.md): a\n- [B](b.md)\n", "index.md has no description of b.md"),
+        ("- [A](a.md): a\n- [B](b.md): b\n- [C](c.md): c\n", "index.md lists c.md, which is not there"),
+        ("- [A](a.md): a\n- [B](b.md): b\n- [A](a.md): a\n", "index.md lists a.md twice"),
+    ],
+)
+def test_a_wrong_map_is_refused(repository: Path, docs: Path, listed: str, error: str) -> None:
+    (docs / "index.md").write_text(f"# Title\n\nA sentence.\n\n## Pages\n\n{listed}", "utf-8")
+    ran = build(repository, docs, docs.parent / "site")
+    assert (ran.returncode, ran.stderr.strip()) == (1, error)
+    assert not (docs.parent / "site").exists()
+
+
+def test_a_link_that_leads_nowhere_is_refused(repository: Path, docs: Path) -> None:
+    links = ["[x](c.md)", "[x](b.md#whole)", "[x](#nothing)", "![x](c.png)", "[x](../../README.md)"]
+    (docs / "a.md").write_text("# A\n\n" + "\n\n".join([*links, "[right](b.md#part)"]), "utf-8")
+    ran = build(repository, docs, docs.parent / "site")
+    assert ran.returncode == 1
+    for number, link in enumerate(links):
+        assert re.search(rf"^a\.md:{3 + 2 * number}: WARNING: .*", ran.stderr, re.MULTILINE), (link, ran.stderr)
+    assert f"a.md:{3 + 2 * len(links)}" not in ran.stderr
+
+
+@pytest.fixture
+def window(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page of a Chromium without a network. Skips where there is none; CI does not accept that."""
+    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    playwright = pytest.importorskip("playwright.sync_api") if program else None
+    if playwright is None:
+        pytest.skip("needs Chromium (the Debian package chromium), and playwright from requirements-dev.txt")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield browser.new_page()
+        browser.close()
+
+
+def test_it_is_searched_in_a_browser_without_a_request(window: Any, site: Path) -> None:
+    asked: list[str] = []
+    logged: list[str] = []
+    window.on("request", lambda request: asked.append(request.url))
+    window.on("console", lambda message: logged.append(message.text))
+    window.on("pageerror", lambda error: logged.append(str(error)))
+    window.goto((site / "index.html").as_uri())
+    assert window.title() == "karenina"
+    window.fill("input[name=q]", "budget of spending")
+    window.press("input[name=q]", "Enter")
+    found = window.locator("#search-results li a", has_text="Limit requests and spending")
+    found.wait_for()
+    found.click()
+    window.locator("h1", has_text="Limit requests and spending").wait_for()
+    window.locator("a.next-page").click()
+    window.locator("h1", has_text="Use provider batches").wait_for()
+    window.goto((site / "search.html").as_uri() + "?q=RetryPolicy")
+    window.locator("#search-results li a", has_text="RetryPolicy").first.wait_for()
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert len(asked) > 20
+    assert logged == []
+
+
+def test_the_picture_is_what_the_script_makes_of_the_demo(window: Any, repository: Path, tmp_path: Path) -> None:
+    """But for the time in it, and the fonts of the machine."""
+    made, kept = tmp_path / "made.png", repository / "docs" / "pictures" / "report.png"
+    ran = subprocess.run(
+        [sys.executable, repository / "docs" / "pictures.py", made],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert _size(made) == _size(kept)
+    assert kept.stat().st_size < 60_000
+    assert 0.5 < made.stat().st_size / kept.stat().st_size < 2
+
+
+def _size(picture: Path) -> tuple[int, int]:
+    """Width and height, where PNG has them."""
+    head = picture.read_bytes()[:24]
+    assert head.startswith(b"\x89PNG")
+    return int.from_bytes(head[16:20]), int.from_bytes(head[20:24])
