@@ -52,10 +52,10 @@ class Endpoint:
         )
 
 
-def api_path(path: str, extra: Mapping[str, Any]) -> str:
-    """The path of an API by that of a base URL: without `/chat/completions`, and with `/v1` where it names no version,
-    unless it was complete or `endpoint_base_url_mode` is `raw`."""
-    bare = path.rstrip("/").removesuffix(SUFFIX)
+def api_path(path: str, extra: Mapping[str, Any], suffix: str = SUFFIX) -> str:
+    """The path of an API by that of a base URL: without the `suffix` of a call, and with `/v1` where it names no
+    version, unless it was complete or `endpoint_base_url_mode` is `raw`."""
+    bare = path.rstrip("/").removesuffix(suffix)
     complete = bare != path.rstrip("/") or extra.get(MODE, MODES[0]) != MODES[0]
     return bare if complete or any(VERSION.fullmatch(part) for part in bare.split("/")) else f"{bare}/v1"
 

@@ -49,7 +49,7 @@ class AnthropicMessages(Wire):
         if choice.get("type") == "any" and tools:
             forced = next(iter(tools))
         fields: dict[str, Any] = {}
-        wanted = (body.get("output_config") or {}).get("format") or {}
+        wanted = (body.get("output_config") or {}).get("format") or body.get("output_format") or {}  # its older name
         if forced is None and wanted.get("type") == "json_schema":
             fields = {"channel": "json_schema", "schema": wanted.get("schema")}
         system = body.get("system")

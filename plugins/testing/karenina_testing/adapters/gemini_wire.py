@@ -1,7 +1,8 @@
 """Google's Gemini API for the scripted server: https://ai.google.dev/api/generate-content.
 
 Its errors are those of Google's APIs (https://cloud.google.com/apis/design/errors); a request that its filter refuses
-is no error there, but a reply without candidates that says so in `promptFeedback`.
+is no error there, but a reply without candidates that says so in `promptFeedback`. Names of fields may be written in
+snake case, too, as in all JSON of protocol buffers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from .replies import Reply, ServedRequest, Spoken
 from .wires import Wire, event, words
 
 CALL = re.compile(r"/models/(?P<model>[^/]+):(?P<method>generateContent|streamGenerateContent)$")
+CAPITAL = re.compile("[A-Z]")
 ERRORS: Mapping[int, str] = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -34,6 +36,7 @@ STOPPED: Mapping[str, str] = {
     "content_filter": "SAFETY",
 }
 SIGNATURE = "c2lnbmVk"
+UNANSWERED = {"promptTokenCount": 3, "totalTokenCount": 3}
 ROLES: Mapping[str, str] = {"model": "assistant"}
 SCHEMAS = ("responseJsonSchema", "responseSchema")
 
@@ -54,18 +57,18 @@ class GeminiGenerateContent(Wire):
         called = CALL.search(plain)
         assert called is not None
         given = dict(part.partition("=")[::2] for part in query.split("&"))
-        wanted = body.get("generationConfig") or {}
-        functions = [one for tool in body.get("tools") or () for one in tool.get("functionDeclarations") or ()]
-        tools = {one["name"]: one.get("parametersJsonSchema") or one.get("parameters") or {} for one in functions}
-        choice = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
+        wanted = _field(body, "generationConfig") or {}
+        functions = [one for tool in body.get("tools") or () for one in _field(tool, "functionDeclarations") or ()]
+        tools = {one["name"]: _field(one, "parametersJsonSchema") or one.get("parameters") or {} for one in functions}
+        choice = _field(_field(body, "toolConfig") or {}, "functionCallingConfig") or {}
         forced = None
         if choice.get("mode") == "ANY" and tools:
-            forced = (choice.get("allowedFunctionNames") or list(tools))[0]
+            forced = (_field(choice, "allowedFunctionNames") or list(tools))[0]
         fields: dict[str, Any] = {}
-        if forced is None and wanted.get("responseMimeType") == "application/json":
-            schema = next((wanted[name] for name in SCHEMAS if wanted.get(name)), None)
+        if forced is None and _field(wanted, "responseMimeType") == "application/json":
+            schema = next((found for name in SCHEMAS if (found := _field(wanted, name))), None)
             fields = {"channel": "json_object" if schema is None else "json_schema", "schema": schema}
-        system = body.get("systemInstruction")
+        system = _field(body, "systemInstruction")
         return ServedRequest(
             body=body,
             model=called["model"],
@@ -95,7 +98,7 @@ class GeminiGenerateContent(Wire):
 
     def error(self, reply: Reply) -> tuple[int, Mapping[str, Any]]:
         if reply.code == "content_filter":
-            return 200, {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}
+            return 200, {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": UNANSWERED}
         status = ERRORS.get(reply.status, "INTERNAL" if reply.status >= 500 else "FAILED_PRECONDITION")
         error: dict[str, Any] = {"code": reply.status, "message": reply.failure, "status": status}
         if isinstance(reply.retry_after, int | float):
@@ -107,19 +110,23 @@ class GeminiGenerateContent(Wire):
         return {}
 
     def nothing(self, request: ServedRequest) -> Mapping[str, Any]:
-        return {"candidates": [], "modelVersion": request.model}
+        return {"candidates": [], "modelVersion": request.model, "usageMetadata": UNANSWERED}
+
+
+def _field(data: Mapping[str, Any], name: str) -> Any:
+    return data.get(name, data.get(CAPITAL.sub(lambda found: f"_{found[0].lower()}", name)))
 
 
 def _plain(content: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     """A message in the neutral form: every answer of a tool is one of its own."""
     texts, calls = [], []
     for part in content.get("parts") or ():
-        if answered := part.get("functionResponse"):
+        if answered := _field(part, "functionResponse"):
             given = answered.get("response") or {}
             text = next((str(given[name]) for name in ("output", "result", "error") if name in given), None)
             named = answered.get("id") or answered["name"]
             yield {"role": "tool", "tool_call_id": named, "content": json.dumps(given) if text is None else text}
-        elif called := part.get("functionCall"):
+        elif called := _field(part, "functionCall"):
             function = {"name": called["name"], "arguments": json.dumps(called.get("args") or {})}
             calls.append({"id": called.get("id") or called["name"], "type": "function", "function": function})
         elif "text" in part and not part.get("thought"):
@@ -140,7 +147,7 @@ def _parts(reply: Spoken) -> Iterable[dict[str, Any]]:
     if reply.text is not None:
         yield {"text": reply.text}
     for number, call in enumerate(reply.calls):
-        signed = {"thoughtSignature": SIGNATURE} if number == 0 else {}
+        signed = {"thoughtSignature": SIGNATURE} if number == 0 and reply.thinking is not None else {}
         yield {"functionCall": {"id": call.id, "name": call.name, "args": call.input}, **signed}
 
 
