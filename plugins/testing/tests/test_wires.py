@@ -98,7 +98,10 @@ FORCED: dict[str, dict[str, Any]] = {
     "anthropic": {"tool_choice": {"type": "tool", "name": "look_up"}},
     "gemini": {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look_up"]}}},
 }
-STREAMED = {"chat": {"stream": True, "stream_options": {"include_usage": True}}, "anthropic": {"stream": True}}
+STREAMED: dict[str, dict[str, Any]] = {
+    "chat": {"stream": True, "stream_options": {"include_usage": True}},
+    "anthropic": {"stream": True},
+}
 EVERY = pytest.mark.parametrize("name", WIRES)
 
 
