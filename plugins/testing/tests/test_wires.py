@@ -277,5 +277,3 @@ def test_a_wire_that_cannot_read_is_an_error_of_the_test() -> None:
 
     with pytest.raises(KeyError, match="engine"):
         use()
-    with pytest.raises(NotImplementedError, match="needs a read method"):
-        Wire().read("/", {}, {})

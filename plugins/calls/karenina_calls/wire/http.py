@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BytesIO
@@ -66,7 +67,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Connections]] = WeakKey
 """Held by their users alone."""
 
 
-class HttpPort:
+class HttpPort(ABC):
     """A port for one model behind an HTTP server; an adapter adds `ainvoke`.
 
     Neither proxies nor credentials are taken from the environment or from `~/.netrc`, cookies are not kept, redirects
@@ -80,9 +81,9 @@ class HttpPort:
         self._connections: Connections | None = None
 
     @property
+    @abstractmethod
     def _endpoint(self) -> Endpoint:
         """Raises ConfigError where the configuration cannot work."""
-        raise NotImplementedError(f"{type(self).__name__} needs an _endpoint")
 
     def _headers(self) -> dict[str, str]:
         """What every request carries beside its content type."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import sys
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -25,9 +26,9 @@ FRONT = 4096
 class HttpBatchPort(HttpPort):
     """The requests of a `BatchPort`."""
 
+    @abstractmethod
     def _at(self, path: str) -> tuple[str, str]:
         """A URL, and how errors name it."""
-        raise NotImplementedError(f"{type(self).__name__} needs an _at method")
 
     async def _asked(
         self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ WORDS = re.compile(r"\s*\S+\s*|\s+")
 BEARER = "Bearer "
 
 
-class Wire:
+class Wire(ABC):
     """A protocol in which models are asked by `POST` with a JSON object, and reply with one.
 
     A protocol has `suffix`, `read` and `write` of its own; the rest has defaults. What `read` raises is answered with
@@ -33,13 +34,13 @@ class Wire:
         """Whether calls are made at this path, which has no query."""
         return path.endswith(self.suffix)
 
+    @abstractmethod
     def read(self, path: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> ServedRequest:
         """What is asked. `headers` are by name in lower case."""
-        raise NotImplementedError(f"{type(self).__name__} needs a read method")
 
+    @abstractmethod
     def write(self, request: ServedRequest, reply: Spoken) -> Mapping[str, Any]:
         """The body of a reply."""
-        raise NotImplementedError(f"{type(self).__name__} needs a write method")
 
     def events(self, request: ServedRequest, reply: Spoken) -> Iterable[bytes]:
         """The pieces of a streamed reply (`text/event-stream`), for requests that `read` gives `stream=True`."""
