@@ -33,7 +33,6 @@ def script(request: ServedRequest) -> Any:
     return ANSWER if request.channel == "text" else FIELDS
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("door", DOORS)
 def test_the_verdict_is_the_same_over_every_protocol(door: str) -> None:
     wire, fields = DOORS[door]
