@@ -48,12 +48,16 @@ def karenina_save_benchmark(benchmark: BenchmarkData, path: Path, app: Any) -> b
 
 @hookspec(firstresult=True)
 def karenina_resolve_model(model: str) -> str | None:
-    """The interface that serves a model given as `provider/name`, or None."""
+    """The interface that serves a model by its name alone, such as `provider/name` or `interface:name`, or None."""
 
 
 @hookspec(firstresult=True)
 def karenina_classify_error(error: BaseException) -> ErrorKind | None:
-    """Name the kind of an exception that an adapter let through, or None."""
+    """Name the kind of an exception that an adapter let through, or None.
+
+    For adapters of others: one's own raises `PortError`, which also has the status, the wait that the server asks for
+    and the raw reply, and no key in its text. A kind alone loses all of that.
+    """
 
 
 # Calls: once for everything that is opened.

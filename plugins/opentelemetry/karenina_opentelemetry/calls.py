@@ -44,6 +44,7 @@ PROVIDERS: Mapping[str, str] = {
 }
 """Providers that the conventions call something else."""
 SPOKEN: Mapping[str, str] = {
+    "anthropic": "anthropic",
     "claude_agent_sdk": "anthropic",
     "claude_tool": "anthropic",
     "openai_endpoint": "openai",

@@ -104,7 +104,7 @@ def configured_models(
     for role, listed in entries.items():
         for entry in listed:
             table, name = entry.table, entry.table.get("model_name")
-            if "interface" not in table and isinstance(name, str) and "/" in name and (found := resolve_model(name)):
+            if "interface" not in table and isinstance(name, str) and (found := resolve_model(name)):
                 table["interface"] = found
             for flag, value in supplied.items():
                 if table.get("interface") == flag.interface:
