@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 NAMES: Mapping[str, Mapping[str, str]] = {
-    "karenina_core": {"open_client": "karenina_calls.models.models"},
+    "karenina_core": {
+        "open_client": "karenina_calls.models.models",
+        "redactor": "karenina_calls.secrets.redaction",
+    },
     "karenina_core.ports": {
         "EmbedderPort": "karenina_calls.services.embedding",
         "Embeddings": "karenina_calls.services.embedding",

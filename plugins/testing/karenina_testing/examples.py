@@ -1,9 +1,10 @@
-"""Random examples that are the same ones each time. hypothesis is the extra `karenina-core[testing]`."""
+"""Random examples: the same ones each time, or those of a seed. hypothesis is the extra `karenina-core[testing]`."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TypeVar
 
 try:
@@ -15,12 +16,25 @@ except ModuleNotFoundError as error:
 from hypothesis.strategies import SearchStrategy
 
 T = TypeVar("T")
+_seed: ContextVar[int | None] = ContextVar("seed of random examples", default=None)
+
+
+@contextlib.contextmanager
+def seeded(seed: int | None) -> Iterator[None]:
+    """Examples of this seed; None for those that are the same each time."""
+    token = _seed.set(seed)
+    try:
+        yield
+    finally:
+        _seed.reset(token)
 
 
 def every(strategy: SearchStrategy[T], count: int) -> list[T]:
     """At most `count` examples; fewer where there are no more."""
     found: list[T] = []
+    seed = _seed.get()
 
+    @(hypothesis.seed(seed) if seed is not None else _as_it_is)
     @_settings(count, hypothesis.Phase.generate)
     @hypothesis.given(strategy)
     def collect(example: T) -> None:
@@ -28,6 +42,10 @@ def every(strategy: SearchStrategy[T], count: int) -> list[T]:
 
     collect()
     return found
+
+
+def _as_it_is(test: T) -> T:
+    return test
 
 
 class _Enough(BaseException):
@@ -57,7 +75,7 @@ def _settings(count: int, *phases: hypothesis.Phase) -> hypothesis.settings:
     return hypothesis.settings(
         max_examples=count,
         phases=phases,
-        derandomize=True,
+        derandomize=_seed.get() is None,
         database=None,
         deadline=None,
         report_multiple_bugs=False,
