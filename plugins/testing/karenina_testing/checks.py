@@ -174,7 +174,7 @@ def expecting(
     for name in expected:
         if name not in known:
             raise ValueError(f"no check is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
-    return [evolve(check, expected_failure=expected.get(check.name)) for check in checks]
+    return [evolve(c, expected_failure=expected.get(c.name, c.expected_failure)) for c in checks]
 
 
 def run_checks(checks: Sequence[Check]) -> None:

@@ -33,7 +33,7 @@ def new(
     """
     from .package import checked_name, default_description, new_package, next_steps
 
-    asks = sys.stdin.isatty()
+    asks = is_terminal()
     if not asks and (kind is None or name is None):
         raise click.UsageError("name a KIND and a NAME: karenina plugins new stage word-limit", ctx)
     complete = kind is not None and name is not None
@@ -48,6 +48,11 @@ def new(
     for file in files:
         click.echo(folder / file)
     click.echo(f"\n{next_steps(folder, name)}")
+
+
+def is_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()
 
 
 def _refusing(check: Callable[[str], str]) -> Callable[[str], str]:

@@ -16,7 +16,7 @@ from attrs import asdict, evolve, frozen
 from karenina_core.errors import PluginError
 
 from ..watch.source_lines import is_foreign, line_at
-from .worker import PROGRAM
+from .worker import PREPARING, PROGRAM
 
 FRAME = re.compile(r'^  File "(?P<path>.+)", line (?P<number>\d+) in ', re.MULTILINE)
 GRACE = 10.0
@@ -66,7 +66,9 @@ def verdicts(request: Request, progress: Callable[[str], None] = lambda name: No
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
             running = ""
             before = len(found)
-            for message in _messages({**asdict(request), "done": list(found)}, said, request.seconds + GRACE):
+            for message in _messages(
+                {**asdict(request), "done": list(found)}, said, request.seconds + PREPARING + GRACE
+            ):
                 if "failed" in message:
                     raise PluginError(message["failed"])
                 if "listed" in message:
@@ -79,14 +81,14 @@ def verdicts(request: Request, progress: Callable[[str], None] = lambda name: No
                     found[name] = Verdict(name=name, **message)
             if listed is None or running:
                 said.seek(0)
-                verdict = _ended(running or LISTING, said.read(), request.seconds)
+                verdict = _ended(running or LISTING, said.read(), request.seconds + (0 if running else PREPARING))
                 found[verdict.name] = verdict
                 if listed is None:
                     return [evolve(verdict, promise="It can be imported, and its checks can be made.")]
             elif len(found) == before:
                 break
     about = {facts["name"]: facts for facts in listed}
-    return [evolve(verdict, **about[name]) for name, verdict in found.items()]
+    return [evolve(v, subject=about[v.name]["subject"], promise=about[v.name]["promise"]) for v in found.values()]
 
 
 def _messages(request: dict[str, Any], said: IO[str], limit: float) -> Iterator[dict[str, Any]]:

@@ -22,6 +22,8 @@ from ..plugins import plugin_checks
 from ..watch.source_lines import line_of_error
 
 Tell = Callable[..., None]
+PREPARING = 10.0
+"""Seconds more for making the checks of a plugin than for each of them: chosen. Random items are prepared then."""
 PROGRAM = "karenina_testing.authoring.worker"
 
 
@@ -40,7 +42,7 @@ def work(request: dict[str, Any], tell: Tell) -> None:
     """List the checks, and run those that are wanted and not done."""
     seconds = request["seconds"]
     with seeded(request["seed"]):
-        faulthandler.dump_traceback_later(seconds, exit=True)
+        faulthandler.dump_traceback_later(seconds + PREPARING, exit=True)
         try:
             checks = plugin_checks(request["name"], max_examples=request["examples"])
         except (KareninaError, ValueError) as error:
