@@ -20,7 +20,7 @@ def names(plugin_pyprojects: dict[str, dict[str, Any]]) -> set[str]:
 
 GROUPS = (
     *("plugins", "commands", "kinds", "settings", "result_parts", "options", "doctor", "doctor.run"),
-    *("continuations", "senders", "surroundings", "names"),
+    *("continuations", "senders", "surroundings", "names", "checks", "commands.plugins"),
 )
 
 

@@ -12,7 +12,12 @@ FILE = b"""{
       "item": {
         "@type": "Question",
         "text": "Which enzyme splits lactose?",
-        "acceptedAnswer": {"@type": "Answer", "text": "lactase"}
+        "acceptedAnswer": {"@type": "Answer", "text": "lactase"},
+        "hasPart": {
+          "@type": "SoftwareSourceCode",
+          "text": "class Answer(BaseAnswer):\\n    enzyme: str",
+          "programmingLanguage": "Python"
+        }
       }
     }
   ]

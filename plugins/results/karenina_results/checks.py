@@ -28,5 +28,6 @@ JSONL: dict[str, Any] = {"jsonl": {"read_back": VerificationResultSet.load}}
 SINKS: dict[str, Any] = {
     "csv": {"read_back": partial(_where_there_is_a_file, _ids)},
     "parquet": {"read_back": partial(_where_there_is_a_file, ParquetFile().read)},
+    "postgres": "it needs a server: the tests of this package start one",
     "sqlite": {"read_back": partial(_where_there_is_a_file, read_file)},
 }

@@ -10,9 +10,8 @@ import pytest
 from karenina_core.errors import KareninaError
 
 from .checks import BrokenPromise, Check
-from .examples import seeded
+from .examples import examples_of_profile, seeded
 from .plugins import plugin_checks
-from .pytest_plugin import examples_of_profile
 
 
 class CheckItem(pytest.Item):

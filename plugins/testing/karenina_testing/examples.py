@@ -16,6 +16,8 @@ except ModuleNotFoundError as error:
 from hypothesis.strategies import SearchStrategy
 
 T = TypeVar("T")
+STOCK = 100
+"""`max_examples` of hypothesis where no profile says anything."""
 _seed: ContextVar[int | None] = ContextVar("seed of random examples", default=None)
 
 
@@ -81,3 +83,9 @@ def _settings(count: int, *phases: hypothesis.Phase) -> hypothesis.settings:
         report_multiple_bugs=False,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
+
+
+def examples_of_profile() -> int | None:
+    """`max_examples` of the profile of hypothesis that is loaded; None where it is that of no profile."""
+    chosen = hypothesis.settings().max_examples
+    return None if chosen == STOCK else chosen

@@ -37,7 +37,8 @@ from .traits.traits import evaluator_checks
 from .watch.audit import heavy_imports
 from .watch.source_lines import file_of, line_of_function
 
-Options = Mapping[str, Mapping[str, Any]]
+Options = Mapping[str, Mapping[str, Any] | str]
+"""Name of a thing -> arguments for its checks, or why it is not checked."""
 Kind = type[Registry[Any]]
 CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
     StageRegistry: stage_checks,
@@ -77,12 +78,12 @@ def plugin_checks(
 
     `plugin` is the name of an installed entry point, of a plugin or of a command, or a plugin object (a module, or an
     instance with hooks). `options` are arguments for the checks of single things, by their names: `{"jsonl":
-    {"read_back": function}}`; by default those that the package of an installed plugin declares. The checks of a thing
-    are called `thing.check`, those of a loader of benchmarks `load_benchmark.check`. Nothing is embedded, searched or
-    scored without an option that says so: `{"letters": {"model": "counts"}, "papers": {"search": True}}`. `kinds` are
-    registry classes that no installed distribution declares. `max_examples` is the number of random examples, where
-    there are any. Raises ValueError for names that the plugin does not bring, and PluginError where declared options
-    cannot be imported.
+    {"read_back": function}}`, or a text that says why a thing is not checked; by default those that the package of an
+    installed plugin declares. The checks of a thing are called `thing.check`, those of a loader of benchmarks
+    `load_benchmark.check`. Nothing is embedded, searched or scored without an option that says so: `{"letters":
+    {"model": "counts"}, "papers": {"search": True}}`. `kinds` are registry classes that no installed distribution
+    declares. `max_examples` is the number of random examples, where there are any. Raises ValueError for names that the
+    plugin does not bring, and PluginError where declared options cannot be imported.
     """
     brought = _Plugin(plugin, tuple(kinds))
     given = dict((declared_options(plugin) if isinstance(plugin, str) else {}) if options is None else options)
@@ -91,7 +92,10 @@ def plugin_checks(
     checks = [] if only_commands else promise_checks(f"plugin {brought.name}", brought, PROMISES)
     things = [] if only_commands else list(brought.checkable())
     for name, make, thing, settings in (*things, *((point.name, command_checks, point, {}) for point in commands)):
-        arguments = {**settings, **given.pop(name, {})}
+        said = given.pop(name, {})
+        if isinstance(said, str):
+            continue
+        arguments = {**settings, **said}
         if max_examples is not None and "max_examples" in inspect.signature(make).parameters:
             arguments["max_examples"] = max_examples
         checks += _checks_of(name, partial(make, thing, **arguments))

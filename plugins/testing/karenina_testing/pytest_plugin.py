@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from .checks import Check
 
-STOCK = 100
-"""`max_examples` of hypothesis where no profile says anything."""
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("karenina")
@@ -53,6 +50,7 @@ def conformance_tests(plugin: Any, **options: Any) -> Callable[..., None]:
     import pytest
 
     from .collecting import run_check
+    from .examples import examples_of_profile
     from .plugins import plugin_checks
 
     @pytest.mark.parametrize("check", plugin_checks(plugin, **{"max_examples": examples_of_profile(), **options}))
@@ -60,11 +58,3 @@ def conformance_tests(plugin: Any, **options: Any) -> Callable[..., None]:
         run_check(check, pytestconfig)
 
     return test_conformance
-
-
-def examples_of_profile() -> int | None:
-    """`max_examples` of the profile of hypothesis that is loaded; None where it is that of no profile."""
-    from hypothesis import settings
-
-    chosen: int = settings.default.max_examples  # type: ignore[union-attr]  # there is always a default
-    return None if chosen == STOCK else chosen

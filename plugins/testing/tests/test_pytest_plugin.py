@@ -69,7 +69,7 @@ def test_a_profile_of_hypothesis_says_how_many_examples(site: Site, tmp_path: Pa
     script = (
         "import hypothesis\nhypothesis.settings.register_profile('few', max_examples=7)\n"
         "hypothesis.settings.load_profile('few')\n"
-        "from karenina_testing.pytest_plugin import examples_of_profile\nprint(examples_of_profile())\n"
+        "from karenina_testing.examples import examples_of_profile\nprint(examples_of_profile())\n"
     )
     kept = {name: value for name, value in os.environ.items() if name != "CI"}
     ran = subprocess.run([sys.executable, "-c", script], env=kept, capture_output=True, text=True, check=True)
