@@ -34,20 +34,15 @@ def seeded(seed: int | None) -> Iterator[None]:
 def every(strategy: SearchStrategy[T], count: int) -> list[T]:
     """At most `count` examples; fewer where there are no more."""
     found: list[T] = []
-    seed = _seed.get()
 
-    @(hypothesis.seed(seed) if seed is not None else _as_it_is)
     @_settings(count, hypothesis.Phase.generate)
     @hypothesis.given(strategy)
     def collect(example: T) -> None:
         found.append(example)
 
-    collect()
+    seed = _seed.get()
+    (collect if seed is None else hypothesis.seed(seed)(collect))()
     return found
-
-
-def _as_it_is(test: T) -> T:
-    return test
 
 
 class _Enough(BaseException):
