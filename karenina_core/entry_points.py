@@ -12,8 +12,17 @@ from typing import Any
 
 def installed_entry_points(group: str) -> EntryPoints:
     """The entry points of a group. Metadata of packages is read again when a folder of `sys.path` has changed."""
-    found: EntryPoints = _read(tuple((path, _changed(path)) for path in sys.path)).select(group=group)
+    found: EntryPoints = _installed().select(group=group)
     return found
+
+
+def every_entry_point() -> list[EntryPoint]:
+    """Those of all groups, of any package."""
+    return [point for group in _installed().groups for point in installed_entry_points(group)]
+
+
+def _installed() -> Any:
+    return _read(tuple((path, _changed(path)) for path in sys.path))
 
 
 def owner(point: EntryPoint) -> str:

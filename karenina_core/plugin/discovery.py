@@ -7,21 +7,26 @@ distribution an entry is from.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import EntryPoint, PackageNotFoundError, requires
 from typing import Any, Literal
 
 from attrs import evolve, field, frozen
 from stevedore.named import NamedExtensionManager
 
-from ..entry_points import installed_entry_points, name_and_version
+from ..entry_points import every_entry_point, installed_entry_points, name_and_version
 from ..errors import PluginError, one_line
+from .markers import PROJECT
 
 GROUP = "karenina.plugins"
 KINDS = "karenina.kinds"
 CORE = "karenina-core"
+MISSPELT = 0.85
+"""From this likeness on (`difflib`) a group is a misspelling of another one: `karenina.plugin` and `karenina_plugins`
+are 0.97 and 0.94 like `karenina.plugins`; of the groups that there are, `karenina.options` is most like it: 0.81."""
 
 
 @frozen(kw_only=True)
@@ -60,6 +65,20 @@ def discover(group: str = GROUP) -> list[Source]:
     return [sources[key] for key in sorted(sources)]
 
 
+def misplaced() -> list[str]:
+    """What installed packages declare in a group of entry points that nothing reads, and that is called almost like
+    one of karenina's: `karenina.plugin`."""
+    every = [(name_and_version(point.dist)[0], point) for point in every_entry_point() if point.dist]
+    ours = [point.group for name, point in every if _normal(name) in _recommended()]
+    known = {group for group in (GROUP, *ours) if group.startswith(f"{PROJECT}.")}
+    return sorted(
+        f"{name} declares {point.name!r} in the group {point.group!r} of entry points, which nothing reads "
+        f"(did you mean {close[0]!r}?); correct its pyproject.toml and install it again"
+        for name, point in every
+        if point.group not in known and (close := difflib.get_close_matches(point.group, sorted(known), 1, MISSPELT))
+    )
+
+
 @frozen(slots=False)
 class Rank:
     """Who keeps a name that two plugins claim: distributions that karenina-core itself recommends, then by name.
@@ -72,16 +91,21 @@ class Rank:
 
     @cached_property
     def recommended(self) -> frozenset[str]:
-        try:
-            listed = requires(CORE) or []
-        except PackageNotFoundError:
-            listed = []
-        names = {_normal(re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0]) for line in listed}
-        return frozenset({*names, CORE})
+        return _recommended()
 
     def __call__(self, plugin: str) -> tuple[bool, str, str]:
         owner = _normal(self.owners.get(plugin, ""))
         return (owner not in self.recommended, owner, plugin)
+
+
+@cache
+def _recommended() -> frozenset[str]:
+    """What the metadata of karenina-core name, and itself."""
+    try:
+        listed = requires(CORE) or []
+    except PackageNotFoundError:
+        listed = []
+    return frozenset({*(_normal(re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0]) for line in listed), CORE})
 
 
 def _normal(name: str) -> str:

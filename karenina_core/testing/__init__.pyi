@@ -15,13 +15,17 @@ from karenina_testing.checks import BrokenPromise as BrokenPromise
 from karenina_testing.checks import Check as Check
 from karenina_testing.checks import Fault as Fault
 from karenina_testing.checks import run_checks as run_checks
+from karenina_testing.commands import command_checks as command_checks
 from karenina_testing.executors import executor_checks as executor_checks
 from karenina_testing.fakes import FakeFilled as FakeFilled
 from karenina_testing.fakes import FakeHandle as FakeHandle
 from karenina_testing.fakes import ScriptedCall as ScriptedCall
 from karenina_testing.fakes import ScriptedLLM as ScriptedLLM
 from karenina_testing.fakes import application as application
+from karenina_testing.loaders import loader_checks as loader_checks
 from karenina_testing.plugins import plugin_checks as plugin_checks
+from karenina_testing.primitives import primitive_checks as primitive_checks
+from karenina_testing.pytest_plugin import conformance_tests as conformance_tests
 from karenina_testing.runtimes.runtimes import runtime_checks as runtime_checks
 from karenina_testing.services import check_embedder as check_embedder
 from karenina_testing.services import check_search_tool as check_search_tool
@@ -29,6 +33,7 @@ from karenina_testing.services import embedder_checks as embedder_checks
 from karenina_testing.services import search_tool_checks as search_tool_checks
 from karenina_testing.sinks import sink_checks as sink_checks
 from karenina_testing.stages.inputs import StageInput as StageInput
+from karenina_testing.stages.ordinary import run_stage as run_stage
 from karenina_testing.stages.stages import check_stage as check_stage
 from karenina_testing.stages.stages import stage_checks as stage_checks
 from karenina_testing.traits.traits import check_trait_evaluator as check_trait_evaluator

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 NAMES: Mapping[str, Mapping[str, str]] = {
-    "karenina_core": {"open_client": "karenina_calls.models.models"},
+    "karenina_core": {
+        "open_client": "karenina_calls.models.models",
+        "redactor": "karenina_calls.secrets.redaction",
+    },
     "karenina_core.ports": {
+        "EmbedderPort": "karenina_calls.services.embedding",
+        "Embeddings": "karenina_calls.services.embedding",
         "ParsesModels": "karenina_calls.models.pydantic_replies",
+        "SearchResult": "karenina_calls.tools.search",
+        "SearchTool": "karenina_calls.tools.search",
         "ToolServer": "karenina_calls.tools.tool_servers",
         "tool_digest": "karenina_calls.tools.tool_servers",
     },

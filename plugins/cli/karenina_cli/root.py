@@ -4,7 +4,7 @@ one that is run."""
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -26,22 +26,32 @@ ARGUMENTS = f"{GROUP}.arguments"
 
 
 class Commands(click.Group):
-    """Commands by the entry points of the group `karenina.commands`. Errors become exit codes here."""
+    """Commands by the entry points of a group, by default `karenina.commands`. Errors become exit codes here.
+
+    `elsewhere` says of commands that may not be installed what to install: `{"new": "karenina-core[testing]"}`.
+    """
+
+    def __init__(
+        self, *arguments: Any, points: str = GROUP, elsewhere: Mapping[str, str] | None = None, **options: Any
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self.points = points
+        self.elsewhere = elsewhere or {}
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         typed = tuple(args)
         context = super().make_context(info_name, args, parent, **extra)
-        context.meta[ARGUMENTS] = typed
+        context.meta.setdefault(ARGUMENTS, typed)
         return context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_points(ctx))
+        return sorted(_points(ctx, self.points))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import a command. Raises PluginError that names its distribution."""
-        points = _points(ctx).get(name)
+        points = _points(ctx, self.points).get(name)
         if not points:
             return None
         command = imported(points[0], "command")
@@ -54,7 +64,9 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name, points = args[0], _points(ctx)
+        name, points = args[0], _points(ctx, self.points)
+        if name not in points and name in self.elsewhere:
+            raise click.UsageError(f"{name} is not installed; type: pip install '{self.elsewhere[name]}'", ctx)
         if name not in points and not name.startswith("-"):
             raise click.UsageError(f"no command is called {name!r}{did_you_mean(name, points)}.", ctx)
         if len(owners := [owner_of(point) for point in points.get(name, ())]) > 1:
@@ -63,7 +75,7 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = []
-        for name, (point, *_) in sorted(_points(ctx).items()):
+        for name, (point, *_) in sorted(_points(ctx, self.points).items()):
             origin = "" if owner_of(point) == OWN else f" (from {owner_of(point)})"
             rows.append((name, f"{source_help(point, LONGEST)}{origin}".strip()))
         if rows:
@@ -90,16 +102,16 @@ def karenina(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-def _points(ctx: click.Context) -> dict[str, Sequence[EntryPoint]]:
+def _points(ctx: click.Context, group: str) -> dict[str, Sequence[EntryPoint]]:
     """Entry points by name. Where several packages provide one name, karenina-cli's comes first, then by package."""
-    known: dict[str, Sequence[EntryPoint]] | None = ctx.meta.get(GROUP)
+    known: dict[str, Sequence[EntryPoint]] | None = ctx.meta.get(group)
     if known is None:
         found: dict[str, dict[str, EntryPoint]] = {}
-        for point in entry_points(group=GROUP):
+        for point in entry_points(group=group):
             found.setdefault(point.name, {}).setdefault(owner_of(point), point)
         known = {
             name: [owners[owner] for owner in sorted(owners, key=lambda owner: (owner != OWN, owner))]
             for name, owners in found.items()
         }
-        ctx.meta[GROUP] = known
+        ctx.meta[group] = known
     return known

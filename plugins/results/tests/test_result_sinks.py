@@ -17,6 +17,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_results.checks import SINKS
 from karenina_results.formats.csv_file import read_rows
 from karenina_results.formats.parquet_file import ParquetFile
 from karenina_results.jsonl import JsonLines
@@ -69,15 +70,15 @@ def records(target: str) -> list[VerificationResult]:
 
 
 def test_sqlite_keeps_every_promise() -> None:
-    run_checks(sink_checks(Sqlite, lambda target: read_file(Path(target))))
+    run_checks(sink_checks(Sqlite, **SINKS["sqlite"]))
 
 
 def test_csv_keeps_every_promise() -> None:
-    run_checks(sink_checks(csv_sink, rows))
+    run_checks(sink_checks(csv_sink, **SINKS["csv"]))
 
 
 def test_parquet_keeps_every_promise() -> None:
-    run_checks(sink_checks(parquet_sink, records))
+    run_checks(sink_checks(parquet_sink, **SINKS["parquet"]))
 
 
 def test_postgres_keeps_every_promise(new_schema: Callable[[], str]) -> None:

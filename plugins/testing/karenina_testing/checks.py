@@ -42,6 +42,8 @@ class Fault:
     """What to change."""
     cause: BaseException | None = field(default=None, eq=False, repr=False)
     """The exception that showed it; its traceback is shown too."""
+    given: str = ""
+    """The smallest input that shows it, where inputs are made at random."""
 
     @classmethod
     def raised(
@@ -51,7 +53,8 @@ class Fault:
         return cls(f"{by} raised {one_line(error)}", line_of_error(error, file) or line, remedy, error)
 
     def __str__(self) -> str:
-        return "\n".join(part for part in (self.problem, f"  {self.line}" if self.line else "", self.remedy) if part)
+        given, line = f"  with {self.given}" if self.given else "", f"  {self.line}" if self.line else ""
+        return "\n".join(part for part in (self.problem, given, line, self.remedy) if part)
 
 
 @frozen
@@ -171,7 +174,7 @@ def expecting(
     for name in expected:
         if name not in known:
             raise ValueError(f"no check is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
-    return [evolve(check, expected_failure=expected.get(check.name)) for check in checks]
+    return [evolve(c, expected_failure=expected.get(c.name, c.expected_failure)) for c in checks]
 
 
 def run_checks(checks: Sequence[Check]) -> None:

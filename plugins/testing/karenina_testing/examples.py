@@ -1,9 +1,10 @@
-"""Random examples that are the same ones each time. hypothesis is the extra `karenina-core[testing]`."""
+"""Random examples: the same ones each time, or those of a seed. hypothesis is the extra `karenina-core[testing]`."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TypeVar
 
 try:
@@ -15,6 +16,19 @@ except ModuleNotFoundError as error:
 from hypothesis.strategies import SearchStrategy
 
 T = TypeVar("T")
+STOCK = 100
+"""`max_examples` of hypothesis where no profile says anything."""
+_seed: ContextVar[int | None] = ContextVar("seed of random examples", default=None)
+
+
+@contextlib.contextmanager
+def seeded(seed: int | None) -> Iterator[None]:
+    """Examples of this seed; None for those that are the same each time."""
+    token = _seed.set(seed)
+    try:
+        yield
+    finally:
+        _seed.reset(token)
 
 
 def every(strategy: SearchStrategy[T], count: int) -> list[T]:
@@ -26,7 +40,8 @@ def every(strategy: SearchStrategy[T], count: int) -> list[T]:
     def collect(example: T) -> None:
         found.append(example)
 
-    collect()
+    seed = _seed.get()
+    (collect if seed is None else hypothesis.seed(seed)(collect))()
     return found
 
 
@@ -57,9 +72,15 @@ def _settings(count: int, *phases: hypothesis.Phase) -> hypothesis.settings:
     return hypothesis.settings(
         max_examples=count,
         phases=phases,
-        derandomize=True,
+        derandomize=_seed.get() is None,
         database=None,
         deadline=None,
         report_multiple_bugs=False,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
+
+
+def examples_of_profile() -> int | None:
+    """`max_examples` of the profile of hypothesis that is loaded; None where it is that of no profile."""
+    chosen = hypothesis.settings().max_examples
+    return None if chosen == STOCK else chosen

@@ -1,4 +1,8 @@
-"""Does a whole plugin load cleanly beside others, and does everything that it brings keep its promises?"""
+"""Does a whole plugin load cleanly beside others, and does everything that it brings keep its promises?
+
+What the checks of single things need, a package says by an entry point of the group `karenina.checks`, called like its
+plugin: `labdb = "karenina_labdb.checks:OPTIONS"`, a mapping of things to arguments, or a function that returns one.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,25 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from attrs import evolve
 from karenina_calls.services.shared import EmbedderRegistry, SearchToolRegistry
-from karenina_vocabulary.kinds import TemplateRuntimeRegistry
+from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
 
-from karenina_core.errors import ConfigError, PluginError, did_you_mean, one_line
+from karenina_core.errors import KareninaError, PluginError, did_you_mean, one_line
 from karenina_core.plugin.adapters import AdapterRegistry
 from karenina_core.plugin.application import Karenina
-from karenina_core.plugin.discovery import PluginInfo, Source, discover, load, load_all
+from karenina_core.plugin.discovery import PluginInfo, Source, discover, load, load_all, misplaced
 from karenina_core.plugin.kinds import SinkRegistry, StageRegistry, TraitRegistry
 from karenina_core.plugin.registry import Registry
 
 from .adapters.adapters import adapter_checks
 from .checks import Check, Fault, Promises, expecting, promise_checks
+from .commands import command_checks, installed_commands
 from .fakes import name_of
+from .loaders import loader_checks
+from .primitives import primitive_checks
 from .runtimes.runtimes import runtime_checks
 from .services import embedder_checks, search_tool_checks
 from .sinks import sink_checks
@@ -30,19 +37,33 @@ from .traits.traits import evaluator_checks
 from .watch.audit import heavy_imports
 from .watch.source_lines import file_of, line_of_function
 
-Options = Mapping[str, Mapping[str, Any]]
+Options = Mapping[str, Mapping[str, Any] | str]
+"""Name of a thing -> arguments for its checks, or why it is not checked."""
 Kind = type[Registry[Any]]
 CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
     StageRegistry: stage_checks,
     AdapterRegistry: adapter_checks,
     SinkRegistry: sink_checks,
     TemplateRuntimeRegistry: runtime_checks,
+    PrimitiveRegistry: primitive_checks,
     EmbedderRegistry: embedder_checks,
     SearchToolRegistry: search_tool_checks,
     TraitRegistry: evaluator_checks,
 }
 MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
 """Kinds of classes that the checks themselves make, with the plugin's settings."""
+DECLARED = "karenina.checks"
+LOADER = "load_benchmark"
+"""What options and checks call the loader of a plugin."""
+
+
+def declared_options(name: str) -> Options:
+    """What a package says that the checks of its plugin need; nothing where it says nothing. Raises PluginError."""
+    for source in discover(DECLARED):
+        if source.name == name:
+            found = load(source)
+            return cast(Options, found() if callable(found) else found)
+    return {}
 
 
 def plugin_checks(
@@ -51,34 +72,50 @@ def plugin_checks(
     options: Options | None = None,
     kinds: Iterable[Kind] = (),
     expected_failures: Mapping[str, str] | None = None,
+    max_examples: int | None = None,
 ) -> list[Check]:
-    """The checks of a plugin and of every stage, adapter, sink, template runtime, embedder, search tool and trait
-    evaluator that it brings.
+    """The checks of a plugin and of everything that it brings and that there are checks for.
 
-    `plugin` is the name of an installed entry point, or a plugin object (a module, or an instance with hooks).
-    `options` are arguments for the checks of single things, by their names: `{"jsonl": {"read_back": function}}`. The
-    checks of a thing are called `thing.check`. Nothing is embedded, searched or scored without an option that says so:
-    `{"letters": {"model": "counts"}, "papers": {"search": True}}`. `kinds` are registry classes that no installed
-    distribution declares. Raises ValueError for names that the plugin does not bring.
+    `plugin` is the name of an installed entry point, of a plugin or of a command, or a plugin object (a module, or an
+    instance with hooks). `options` are arguments for the checks of single things, by their names: `{"jsonl":
+    {"read_back": function}}`, or a text that says why a thing is not checked; by default those that the package of an
+    installed plugin declares. The checks of a thing are called `thing.check`, those of a loader of benchmarks
+    `load_benchmark.check`. Nothing is embedded, searched or scored without an option that says so: `{"letters":
+    {"model": "counts"}, "papers": {"search": True}}`. `kinds` are registry classes that no installed distribution
+    declares. `max_examples` is the number of random examples, where there are any. Raises ValueError for names that the
+    plugin does not bring, and PluginError where declared options cannot be imported.
     """
     brought = _Plugin(plugin, tuple(kinds))
-    given = dict(options or {})
-    checks = promise_checks(f"plugin {brought.name}", brought, PROMISES)
-    for kind, name, thing in brought.things():
-        if make := CHECKS.get(kind):
-            settings = {"settings": brought.alone.settings(brought.name)} if kind in MADE_BY_CHECKS else {}
-            try:
-                made = make(thing, **{**settings, **given.pop(name, {})})
-                checks += [evolve(check, name=f"{name}.{check.name}") for check in made]
-            except (ConfigError, ValueError, TypeError) as error:
-                remedy = f"say what its checks need: plugin_checks(..., options={{{name!r}: {{...}}}})"
-                unmade = partial(Fault, one_line(error), remedy=remedy)
-                checks.append(Check(name, f"{name}.options", "Its checks can be made.", unmade))
+    given = dict((declared_options(plugin) if isinstance(plugin, str) else {}) if options is None else options)
+    commands = installed_commands(plugin) if isinstance(plugin, str) else []
+    only_commands = bool(commands) and not brought.sources
+    checks = [] if only_commands else promise_checks(f"plugin {brought.name}", brought, PROMISES)
+    things = [] if only_commands else list(brought.checkable())
+    for name, make, thing, settings in (*things, *((point.name, command_checks, point, {}) for point in commands)):
+        said = given.pop(name, {})
+        if isinstance(said, str):
+            continue
+        arguments = {**settings, **said}
+        if max_examples is not None and "max_examples" in inspect.signature(make).parameters:
+            arguments["max_examples"] = max_examples
+        checks += _checks_of(name, partial(make, thing, **arguments))
     if given:
-        known = [name for _, name, _ in brought.things()]
+        known = [name for _, name, _ in brought.things()] if not only_commands else [brought.name]
         name = next(iter(given))
         raise ValueError(f"plugin {brought.name} brings no {name!r} to check{did_you_mean(name, known)}")
     return expecting(checks, expected_failures)
+
+
+def _checks_of(name: str, make: Callable[[], list[Check]]) -> list[Check]:
+    """The checks of one thing; where they cannot be made, one that says so."""
+    try:
+        return [evolve(check, name=f"{name}.{check.name}") for check in make()]
+    except (KareninaError, ImportError, AttributeError, ValueError, TypeError) as error:
+        words = f"say what its checks need: plugin_checks(..., options={{{name!r}: {{...}}}})"
+        remedy = f"{words}, or in the group {DECLARED} of entry points"
+        return [
+            Check(name, f"{name}.options", "Its checks can be made.", partial(Fault, one_line(error), remedy=remedy))
+        ]
 
 
 class _Plugin:
@@ -105,7 +142,9 @@ class _Plugin:
             return self._object
         if not self.sources:
             close = did_you_mean(self.entry_point, [source.name for source in discover()])
-            raise PluginError(f"no installed plugin is called {self.entry_point!r}{close}; install its package first")
+            stray = "; ".join(["", *(line for line in misplaced() if repr(self.entry_point) in line)])
+            remedy = stray or "; install its package first"
+            raise PluginError(f"no installed plugin is called {self.entry_point!r}{close}{remedy}")
         return load(self.sources[0])
 
     @cached_property
@@ -133,6 +172,18 @@ class _Plugin:
                 yield kind, name, app.registry(kind).make(name) if made else app.registry(kind).load(name)
             except PluginError:
                 continue  # the check of what it registers says so
+
+    def checkable(self) -> Iterator[tuple[str, Callable[..., list[Check]], Any, dict[str, Any]]]:
+        """`(name, function that makes its checks, thing, further arguments)` of what it brings."""
+        for kind, name, thing in self.things():
+            if make := CHECKS.get(kind):
+                yield name, make, thing, {"settings": self.alone.settings(self.name)} if kind in MADE_BY_CHECKS else {}
+        try:
+            loads = self.state.state == "active" and LOADER in self.state.kinds
+        except PluginError:
+            return
+        if loads:
+            yield LOADER, loader_checks, self.loaded, {"files": {}}
 
     def registered(self, app: Karenina) -> Iterator[tuple[Kind, str]]:
         """`(kind, name)` of what an application has from this plugin."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -94,3 +95,21 @@ def stranger(load: Callable[[Path], ModuleType]) -> ModuleType:
 def long(pytestconfig: pytest.Config) -> bool:
     """Whether tests that have a short form do all that they can: `pytest --long`."""
     return bool(pytestconfig.getoption("--long", default=False))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """`site(name, source, group="karenina.plugins")`: the environment of a process in which a module is installed as a
+    plugin."""
+
+    def install(name: str, source: str, group: str = "karenina.plugins", target: str = "") -> dict[str, str]:
+        folder = tmp_path / "site"
+        info = folder / f"karenina_{name}-1.0.dist-info"
+        info.mkdir(parents=True, exist_ok=True)
+        (folder / f"karenina_{name}.py").write_text(source, "utf-8")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: karenina-{name}\nVersion: 1.0\n", "utf-8")
+        (info / "entry_points.txt").write_text(f"[{group}]\n{name} = karenina_{name}{target}\n", "utf-8")
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "KARENINA"))}
+        return {**kept, "PYTHONPATH": str(folder)}
+
+    return install

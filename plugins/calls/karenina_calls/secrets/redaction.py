@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -172,7 +172,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def redactor(secrets: Iterable[str]) -> Any:
+def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
     """A function that takes every one of these values out of a text, see `Secrets.text`."""
     return _kept(frozenset(secrets)).text
 

@@ -9,19 +9,36 @@ import click
 
 from ..options.options import json_option
 from ..output import Part, Table, note, own_stdout, print_found
+from ..root import Commands
 
 if TYPE_CHECKING:
     from karenina_core.plugin.discovery import PluginInfo
 
 
-@click.command(short_help="List the installed plugins.")
+TESTING = "karenina-core[testing]"
+"""What brings the commands for authors."""
+
+
+@click.group(
+    cls=Commands,
+    points="karenina.commands.plugins",
+    elsewhere={"new": TESTING, "check": TESTING},
+    invoke_without_command=True,
+    short_help="List the installed plugins; write and check one.",
+)
 @json_option
-def command(as_json: bool) -> None:
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
     """List the installed plugins: what they provide, who owns them, and why one is not active or has no effect.
 
     Below, the kinds of things that installed packages let plugins register, by the hook that does it, the sections of
     settings of runs that they declare, and the parts that results have.
     """
+    if ctx.invoked_subcommand is None:
+        _list(as_json)
+
+
+def _list(as_json: bool) -> None:
     from attrs import asdict
 
     from karenina_core.plugin.application import Karenina

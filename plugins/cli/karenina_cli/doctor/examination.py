@@ -24,6 +24,7 @@ from karenina_core.names import problems
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.plugin.application import Karenina
 from karenina_core.plugin.command_line import Section
+from karenina_core.plugin.discovery import misplaced
 
 from ..entries import owner_of, usable
 from ..exits import COULD_NOT_RUN, OK
@@ -136,7 +137,7 @@ def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = Fa
             versions[name] = version(name)
     found = {
         "usable": not failed and reachable and all(section.usable for section in sections),
-        "problems": [*failed, *noted, *none, *app.warnings, *problems(), *brought, *unsuitable],
+        "problems": [*failed, *noted, *none, *misplaced(), *app.warnings, *problems(), *brought, *unsuitable],
         "python": platform.python_version(),
         "karenina_core": __version__,
         "plugins": plugins,

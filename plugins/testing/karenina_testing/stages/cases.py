@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import inspect
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -210,6 +211,8 @@ class Survey:
 
 
 DECLARED: Promises[Survey] = Promises()
+MISSPELT = 0.85
+"""From this likeness on (`difflib`) an attribute is a misspelling of another one: `require` is 0.93 like `requires`."""
 
 
 @DECLARED.add("declaration", "Its declaration is complete: a name, typed keys, known result fields.")
@@ -220,6 +223,7 @@ def _declaration(survey: Survey) -> Iterator[Fault]:
 
 def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
     """`(attribute, what is wrong, what to change)`."""
+    yield from _misspelt(type(stage))
     name: Any = stage.name
     category: Any = stage.category
     if not isinstance(name, str) or not name.strip():
@@ -247,6 +251,23 @@ def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
     for name in (*stage.after, *stage.before):
         if name == stage.name:
             yield ("after", "it waits for itself", "remove its own name from after and before")
+
+
+def _misspelt(cls: type[Stage]) -> Iterator[tuple[str, str, str]]:
+    """What nobody would read or call."""
+    own = {name for base in cls.__mro__[: cls.__mro__.index(Stage)] for name in vars(base)}
+    known = [name for name in vars(Stage) if not name.startswith("_")]
+    for name in sorted(own):
+        close = [] if name in known or name.startswith("_") else difflib.get_close_matches(name, known, 1, MISSPELT)
+        if close and close[0] not in own:
+            yield (name, f"nothing reads its {name!r} (did you mean {close[0]!r}?)", f"call it {close[0]!r}")
+    if cls.execute is Stage.execute:
+        yield ("execute", "it has no execute", "write `def execute(self, context)`, or `async def`")
+        return
+    try:
+        inspect.signature(cls.execute).bind(None, None)
+    except TypeError as error:
+        yield ("execute", f"execute cannot be called: {error}", "write `def execute(self, context)`")
 
 
 def _key_problems(attribute: str, key: str) -> Iterator[tuple[str, str, str]]:

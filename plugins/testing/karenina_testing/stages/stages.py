@@ -123,7 +123,7 @@ def _on_items(find_faults: FindFaults[Trial], survey: Survey) -> Iterator[Fault]
             shows = lambda given: first_fault(find_faults, survey.trial(given)) is not None  # noqa: E731
             found = smallest(survey.inputs, shows, trial.given)
             fault = first_fault(find_faults, survey.trial(found)) or fault
-            yield evolve(fault, problem=f"{fault.problem}\n  with {found}")
+            yield evolve(fault, given=str(found))
 
 
 PROMISES: Promises[Survey] = Promises(DECLARED)

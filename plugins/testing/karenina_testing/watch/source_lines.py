@@ -71,7 +71,8 @@ def is_stdlib(path: str) -> bool:
     return path.startswith(STDLIB) and "site-packages" not in path
 
 
-def _is_foreign(path: str) -> bool:
+def is_foreign(path: str) -> bool:
+    """Whether a file is neither ours nor of the standard library."""
     return not path.startswith((OWN, "<")) and not is_stdlib(path)
 
 
@@ -79,14 +80,14 @@ def line_of_error(error: BaseException, file: str | None) -> str:
     """The innermost line of `file` that an exception came through, else the innermost line of code that is not ours."""
     steps = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)]
     in_file = [step for step in steps if step[0] == file]
-    found = in_file or [step for step in steps if _is_foreign(step[0])]
+    found = in_file or [step for step in steps if is_foreign(step[0])]
     return line_at(*found[-1]) if found else ""
 
 
 def line_of_frame(frame: FrameType | None) -> str:
     """The innermost line on a stack of code that is neither ours nor the standard library's."""
     steps = ((step.f_code.co_filename, number) for step, number in (traceback.walk_stack(frame) if frame else ()))
-    return next((line_at(*step) for step in steps if _is_foreign(step[0])), "")
+    return next((line_at(*step) for step in steps if is_foreign(step[0])), "")
 
 
 def line_of_caller() -> str:

@@ -1,0 +1,102 @@
+"""Checks of a plugin as tests of pytest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from karenina_core import ArtifactKeys
+from karenina_core.testing import conformance_tests, run_stage
+
+SINK = """\
+from karenina_core import hookimpl
+
+class Forgetful:
+    name = "planted"
+    def __init__(self, target): ...
+    async def open(self, run): ...
+    async def write(self, result): ...
+    async def close(self, summary): ...
+
+@hookimpl
+def karenina_register_sinks(registry):
+    registry.add(Forgetful)
+"""
+Site = Callable[..., Mapping[str, str]]
+
+
+def pytested(environment: Mapping[str, str], *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *words]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_checks_are_collected_as_tests(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "test_other.py").write_text("def test_other(): ...\n", "utf-8")
+    ran = pytested(site("planted", SINK), "--karenina", "planted", "-rA", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "PASSED karenina:planted::loads" in ran.stdout
+    assert "FAILED karenina:planted::planted.keeps" in ran.stdout
+    assert "test_other" not in ran.stdout
+    both = pytested(site("planted", SINK), "--karenina", "planted", "-rA", "test_other.py", cwd=tmp_path)
+    assert "PASSED test_other.py::test_other" in both.stdout
+    assert "PASSED karenina:planted::loads" in both.stdout
+
+
+@pytest.mark.parametrize("words", [("--karenina", "planted"), ("test_planted.py",)])
+def test_a_failure_is_shown_in_its_own_words(words: tuple[str, ...], site: Site, tmp_path: Path) -> None:
+    line = 'from karenina_core.testing import conformance_tests\n\ntest_it = conformance_tests("planted")\n'
+    (tmp_path / "test_planted.py").write_text(line, "utf-8")
+    shown = pytested(site("planted", SINK), *words, cwd=tmp_path).stdout
+    assert "sink planted breaks planted.keeps: What is written is there after close." not in shown.split("FAILURES")[0]
+    assert "What is written is there after close." in shown
+    assert "karenina_planted.py:7" in shown
+    assert "karenina_testing" not in shown
+    assert "Traceback" not in shown
+
+
+def test_an_unknown_plugin_is_a_failure(site: Site, tmp_path: Path) -> None:
+    ran = pytested(site("planted", SINK), "--karenina", "plantde", cwd=tmp_path)
+    assert ran.returncode != 0
+    assert "did you mean 'planted'?" in ran.stdout + ran.stderr
+
+
+def test_a_profile_of_hypothesis_says_how_many_examples(site: Site, tmp_path: Path) -> None:
+    script = (
+        "import hypothesis\nhypothesis.settings.register_profile('few', max_examples=7)\n"
+        "hypothesis.settings.load_profile('few')\n"
+        "from karenina_testing.examples import examples_of_profile\nprint(examples_of_profile())\n"
+    )
+    kept = {name: value for name, value in os.environ.items() if name != "CI"}
+    ran = subprocess.run([sys.executable, "-c", script], env=kept, capture_output=True, text=True, check=True)
+    assert ran.stdout == "7\n"
+
+
+def test_a_run_of_pytest_that_does_not_use_it_imports_nothing() -> None:
+    script = (
+        "import sys, pytest, importlib\nbefore = set(sys.modules)\n"
+        "importlib.import_module('karenina_testing.pytest_plugin')\nprint(*sorted(set(sys.modules) - before))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["karenina_testing", "karenina_testing.pytest_plugin"]
+
+
+test_conformance_in_one_line = conformance_tests("generate-answer", max_examples=5)
+
+
+def test_a_stage_is_run_on_what_a_test_gives_it() -> None:
+    from karenina_generation.trace_validation import TraceValidationAutoFail
+
+    context = run_stage(TraceValidationAutoFail, **{str(ArtifactKeys.RAW_LLM_RESPONSE): "It is Paris."})
+    assert context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE) == "It is Paris."
+
+
+def test_artifacts_that_a_stage_does_not_read_are_refused() -> None:
+    from karenina_generation.trace_validation import TraceValidationAutoFail
+
+    with pytest.raises(ValueError, match=r"does not read 'raw_llm_respones' .did you mean 'raw_llm_response'"):
+        run_stage(TraceValidationAutoFail, raw_llm_respones="It is Paris.")
