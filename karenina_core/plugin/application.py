@@ -18,6 +18,7 @@ from ..values.config import sections
 from ..values.result_parts import declared_parts, read_parts
 from . import hookspecs
 from .adapters import AdapterRegistry
+from .api import check_api, declared_api
 from .discovery import PluginInfo, Rank, Source, discover, load_all
 from .kinds import (
     HOOKS,
@@ -278,6 +279,7 @@ class Karenina:
 
     def _draft(self, name: str, plugin: Any) -> Drafts:
         """Register one plugin and let it fill registries of its own."""
+        check_api(declared_api(plugin))
         self._manager.register(plugin, name)
         drafts: dict[type[Registry[Any]], Registry[Any]] = {}
         for hook, impl in self._own(plugin):
