@@ -2,10 +2,15 @@
 from karenina_testing import strategies as strategies
 from karenina_testing.adapters.adapters import adapter_checks as adapter_checks
 from karenina_testing.adapters.adapters import check_adapter as check_adapter
+from karenina_testing.adapters.anthropic_wire import AnthropicMessages as AnthropicMessages
 from karenina_testing.adapters.batches import ScriptedBatches as ScriptedBatches
+from karenina_testing.adapters.gemini_wire import GeminiGenerateContent as GeminiGenerateContent
 from karenina_testing.adapters.replies import Reply as Reply
 from karenina_testing.adapters.replies import ServedRequest as ServedRequest
+from karenina_testing.adapters.replies import Spoken as Spoken
 from karenina_testing.adapters.server import ScriptedServer as ScriptedServer
+from karenina_testing.adapters.wires import ChatCompletions as ChatCompletions
+from karenina_testing.adapters.wires import Wire as Wire
 from karenina_testing.checks import BrokenPromise as BrokenPromise
 from karenina_testing.checks import Check as Check
 from karenina_testing.checks import Fault as Fault

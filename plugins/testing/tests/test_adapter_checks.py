@@ -15,7 +15,7 @@ from karenina_core import AdapterSpec, Karenina, ModelConfig
 from karenina_core.errors import ConfigError, ParseError
 from karenina_core.ports import UsageMetadata
 from karenina_core.ports.values import LLMResponse, ParsePortResult, PortCapabilities
-from karenina_core.testing import ScriptedLLM, ScriptedServer, adapter_checks, check_adapter
+from karenina_core.testing import ScriptedLLM, adapter_checks, check_adapter
 
 RECORDED = ModelConfig(
     interface="manual", manual_traces={"capital": {"answer": "Paris", "fields": {"capital": "Paris"}}}
@@ -156,19 +156,6 @@ def test_an_adapter_may_be_a_parser_only(failure: Any) -> None:
         interface="parser", description="guesses", parser_factory=lambda config: Guessing(OpenAIEndpoint(config))
     )
     assert "raise ParseError" in failure(adapter_checks(guessing), "parsed")
-
-
-def test_another_server_can_be_used() -> None:
-    """An adapter of another protocol brings a server that speaks it."""
-    made: list[ScriptedServer] = []
-
-    def server(script: Any) -> ScriptedServer:
-        made.append(ScriptedServer(script))
-        return made[-1]
-
-    checks = adapter_checks(spec_of("openai_endpoint"), server=server)
-    next(check for check in checks if check.name == "success").run()
-    assert made[0].count == 1
 
 
 class Toolless:

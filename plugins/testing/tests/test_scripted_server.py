@@ -117,7 +117,7 @@ def test_a_script_sees_the_request() -> None:
 def test_text_joins_the_messages_and_their_parts() -> None:
     parts = [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
     messages = [{"role": "system", "content": "a"}, {"role": "user", "content": parts}, {"role": "assistant"}]
-    assert ServedRequest("/", {}, {"messages": messages}).text == "a\nb\nc\n"
+    assert ServedRequest(body={}, messages=messages).text == "a\nb\nc\n"
 
 
 def test_an_error_in_the_script_reaches_its_test() -> None:

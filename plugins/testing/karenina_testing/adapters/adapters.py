@@ -19,7 +19,8 @@ from ..checks import Check, Fault, Promise, Promises, Raised, attempt, expecting
 from ..watch.audit import HEAVY, construction_events, heavy_imports
 from ..watch.source_lines import file_of, line_of_attribute, line_of_function
 from .calls import BEHAVIOUR, FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
-from .ports import PROTOCOLS, Ports, Server
+from .ports import PROTOCOLS, Ports
+from .wires import Wire
 
 ALWAYS: Promises[Ports] = Promises()
 DIRECT: Promises[Ports] = Promises()
@@ -35,17 +36,17 @@ def adapter_checks(
     spec: AdapterSpec,
     *,
     config: ModelConfig | None = None,
-    server: Server | None = None,
+    wire: Wire | None = None,
     expected_failures: Mapping[str, str] | None = None,
 ) -> list[Check]:
     """One check for every promise of an adapter.
 
     Calls are looked at with a `ScriptedServer`, whose address becomes the `endpoint_base_url` of `config` (by default
-    a model called `conformance`). `server` makes another server, for adapters of another protocol. An adapter that
+    a model called `conformance`). It speaks chat completions, or the protocol of `wire`. An adapter that
     asks no server at such an address is given a `config` without one; only what needs no server is looked at then.
     Raises ConfigError where a `config` is needed and not given.
     """
-    ports = Ports(spec, config, server)
+    ports = Ports(spec, config, wire)
     if spec.routes_to is None:
         ports.configured()
     promises: dict[str, Promise[Ports]] = {**ALWAYS}

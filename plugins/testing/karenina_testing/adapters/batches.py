@@ -14,8 +14,8 @@ from typing import Any
 
 from attrs import define, field
 
-from .http_replies import Arrived, WatchedReader, write_response
-from .replies import Reply, payload
+from .http_replies import Arrived, WatchedReader, payload, resolved, write_response
+from .replies import Reply, ServedRequest
 from .server import Script, ScriptedServer
 
 FILE = re.compile(rb'name="file".*?\r\n\r\n(.*)\r\n--', re.DOTALL)
@@ -101,7 +101,8 @@ class ScriptedBatches(ScriptedServer):
         if reply.delivery == "reset":
             writer.transport.abort()
             return False
-        await write_response(writer, reply)
+        reply = resolved(self.wire, reply)
+        await write_response(writer, reply, *payload(self.wire, ServedRequest(body={}), reply))
         return arrived.keep_alive
 
     async def _reply(self, arrived: Arrived, path: str) -> Reply:
@@ -150,9 +151,9 @@ class ScriptedBatches(ScriptedServer):
             request = self._arrived(Arrived(call["method"], call["url"], {}, b"", True), call["body"])
             with self._arrival:
                 self._in_flight -= 1
-            reply = await self._answer(request)
+            reply = resolved(self.wire, await self._answer(request))
             try:
-                body: Any = json.loads(payload(request, reply)[1])
+                body: Any = json.loads(payload(self.wire, request, reply)[1])
             except ValueError:
                 body = None
             response = {"status_code": reply.status, "request_id": f"req-{request.number}", "body": body}

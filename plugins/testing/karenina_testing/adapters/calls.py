@@ -23,6 +23,7 @@ from karenina_core.values.message import Message, ToolUseBlock
 from ..checks import Fault, Promises, Raised, attempt
 from ..watch.loops import LONGEST_CANCELLATION, cancel, in_loop, within
 from ..watch.source_lines import line_of_error
+from .http_replies import resolved
 from .ports import ASK, DATA, KEY, SCHEMA, Ports
 from .replies import Reply, ServedRequest
 
@@ -89,7 +90,7 @@ def temperature(ports: Ports) -> Iterator[Fault]:
     with ports.serve("Paris") as server:
         ports.use(ports.configured(server.url, temperature=0.7), ports.asking(temperature=0.0), "llm")
         ports.use(ports.configured(server.url, temperature=None), ports.ask, "llm")
-        given, none = (request.body.get("temperature") for request in server.requests)
+        given, none = (request.temperature for request in server.requests)
     if given != 0.0:
         yield ports.fault(f"asked with temperature 0.0, it sent {given!r}", "send what the call was given")
     if none is not None:
@@ -245,8 +246,9 @@ def misnamed(ports: Ports, fault: ServerFault) -> Iterator[Fault]:
     if fault.retry_after is not None and error.retry_after != fault.retry_after:
         problem = f"its retry_after is {error.retry_after!r}, and the server asked for {fault.retry_after:g} s"
         yield Fault(problem, line, "pass retry_after=... on, in seconds, fractions included")
-    if fault.reply.status >= 400 and error.status != fault.reply.status:
-        problem = f"its status is {error.status!r}, and the server sent {fault.reply.status}"
+    sent = resolved(ports.wire, fault.reply).status
+    if sent >= 400 and error.status != sent:
+        problem = f"its status is {error.status!r}, and the server sent {sent}"
         yield Fault(problem, line, "pass status=... on: refused channels of structured output are known by it")
 
 
@@ -269,7 +271,7 @@ def one_attempt(ports: Ports) -> Iterator[Fault]:
 @BEHAVIOUR.add("key_hidden", "The key is in no error and in no repr.")
 def key_hidden(ports: Ports) -> Iterator[Fault]:
     def echoed(request: ServedRequest) -> Reply:
-        echo = request.headers.get("authorization", "") or KEY
+        echo = request.key or KEY
         if request.number == 2:
             return Reply(body=f"not JSON: {echo}".encode())
         return Reply.error(401 if request.number == 1 else 500, f"this key is wrong: {echo}")

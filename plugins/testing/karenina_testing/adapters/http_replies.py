@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import struct
 import zlib
@@ -12,12 +13,14 @@ from typing import Any, NamedTuple
 
 from attrs import evolve
 
-from .replies import Reply, ServedRequest, payload, stream_events
+from .replies import Reply, ServedRequest, spoken
+from .wires import Wire
 
 MOST_HEAD_BYTES = 65536
 MOST_BODY_BYTES = 64_000_000
 FILLING = "@filling@"
 MEGABYTE = b"x" * 1_000_000
+NO_UTF8 = b"caf\xe9 \xff\xfe"
 
 
 class Arrived(NamedTuple):
@@ -87,7 +90,33 @@ async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
     return Arrived(method, path, headers, body, asked != "close" and (version != "HTTP/1.0" or asked == "keep-alive"))
 
 
-async def deliver(request: ServedRequest, reply: Reply, reader: WatchedReader, writer: asyncio.StreamWriter) -> bool:
+def resolved(wire: Wire, reply: Reply) -> Reply:
+    """The reply with the body of its error, where it is one."""
+    if reply.failure is None:
+        return reply
+    status, body = wire.error(reply)
+    waiting = {} if reply.retry_after is None else wire.wait(reply.retry_after)
+    sent = json.dumps(body).encode()
+    return evolve(reply, status=status, headers={**waiting, **reply.headers}, body=sent, failure=None)
+
+
+def payload(wire: Wire, request: ServedRequest, reply: Reply) -> tuple[str, bytes]:
+    """The content type and the whole body of a response."""
+    if reply.body is not None:
+        return "application/json", reply.body
+    if reply.delivery == "no_answer":
+        return "application/json", json.dumps(wire.nothing(request)).encode()
+    if reply.delivery == "invalid_utf8":
+        body = json.dumps(wire.write(request, spoken(request, evolve(reply, content=FILLING))))
+        return "application/json", body.encode().replace(FILLING.encode(), NO_UTF8)
+    if request.stream:
+        return "text/event-stream", b"".join(wire.events(request, spoken(request, reply)))
+    return "application/json", json.dumps(wire.write(request, spoken(request, reply))).encode()
+
+
+async def deliver(
+    wire: Wire, request: ServedRequest, reply: Reply, reader: WatchedReader, writer: asyncio.StreamWriter
+) -> bool:
     """Send a reply. True where the connection can serve another request, False where it must be closed.
 
     Raises ConnectionError where the client has gone.
@@ -96,11 +125,11 @@ async def deliver(request: ServedRequest, reply: Reply, reader: WatchedReader, w
         await reader.pause(reply.latency)
     match reply.delivery:
         case "whole" if request.stream and reply.body is None:
-            await _write_events(writer, reply, stream_events(request, reply))
+            await _write_events(writer, reply, list(wire.events(request, spoken(request, reply))))
             writer.write(b"0\r\n\r\n")
             return True
-        case "whole":
-            await write_response(writer, reply, *payload(request, reply))
+        case "whole" | "no_answer" | "invalid_utf8":
+            await write_response(writer, reply, *payload(wire, request, reply))
             return True
         case "reset":
             # No lingering: the kernel answers with RST instead of a tidy close.
@@ -109,14 +138,14 @@ async def deliver(request: ServedRequest, reply: Reply, reader: WatchedReader, w
         case "hang":
             await reader.pause(reply.amount)
         case "stream_cut" if request.stream:
-            events = stream_events(request, reply)
+            events = list(wire.events(request, spoken(request, reply)))
             await _write_events(writer, reply, events[: len(events) // 2])
         case "truncated" | "stream_cut":
-            content_type, body = payload(request, reply)
+            content_type, body = payload(wire, request, reply)
             writer.write(_head(reply, content_type, len(body)) + body[: len(body) // 2])
             await writer.drain()
         case "drip":
-            content_type, body = payload(request, reply)
+            content_type, body = payload(wire, request, reply)
             writer.write(_head(reply, content_type, len(body)))
             for byte in body:
                 await reader.pause(reply.amount)
@@ -124,7 +153,7 @@ async def deliver(request: ServedRequest, reply: Reply, reader: WatchedReader, w
                 await writer.drain()
             return True
         case "huge" | "gzip_bomb":
-            await _fill(request, reply, writer)
+            await _fill(wire, request, reply, writer)
             return True
     return False
 
@@ -145,9 +174,9 @@ async def _write_events(writer: asyncio.StreamWriter, reply: Reply, events: list
         await writer.drain()
 
 
-async def _fill(request: ServedRequest, reply: Reply, writer: asyncio.StreamWriter) -> None:
+async def _fill(wire: Wire, request: ServedRequest, reply: Reply, writer: asyncio.StreamWriter) -> None:
     """Send a body whose text has `reply.amount` megabytes, a megabyte at a time."""
-    content_type, framed = payload(request, evolve(reply, content=FILLING))
+    content_type, framed = payload(wire, request, evolve(reply, content=FILLING))
     before, _, after = framed.partition(FILLING.encode())
     total = int(reply.amount * 1_000_000)
     pieces = (before, *(MEGABYTE[: total - start] for start in range(0, total, len(MEGABYTE))), after)

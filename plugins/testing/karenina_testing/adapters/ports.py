@@ -19,10 +19,10 @@ from karenina_core.values.message import Message
 from ..checks import Fault, Raised, attempt
 from ..watch.loops import in_loop, within
 from ..watch.source_lines import line_of_attribute
-from .server import Script, ScriptedServer
+from .server import CHAT, Script, ScriptedServer
+from .wires import Wire
 
 T = TypeVar("T")
-Server = Callable[[Script], ScriptedServer]
 KEY = "karenina-canary-key-0123456789"
 """A key that must show up nowhere but in the request."""
 ASK = (Message.system("Be exact."), Message.user("What is the capital of France?"))
@@ -45,12 +45,16 @@ class Ports:
 
     spec: AdapterSpec
     config: ModelConfig | None
-    server: Server | None
+    given_wire: Wire | None
 
     @property
     def served(self) -> bool:
         """Whether its models can be made to ask a scripted server."""
-        return self.server is not None or self.config is None or self.config.endpoint_base_url is not None
+        return self.given_wire is not None or self.config is None or self.config.endpoint_base_url is not None
+
+    @property
+    def wire(self) -> Wire:
+        return self.given_wire or CHAT
 
     @property
     def kinds(self) -> list[str]:
@@ -98,7 +102,7 @@ class Ports:
 
     def serve(self, script: Script) -> ScriptedServer:
         """A server that is not started yet."""
-        return (self.server or ScriptedServer)(script)
+        return ScriptedServer(script, wire=self.wire)
 
     def fails(
         self, script: Script, *, seconds: float = LONGEST_CALL, **fields: Any

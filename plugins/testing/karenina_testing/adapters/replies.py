@@ -1,40 +1,59 @@
-"""What a scripted server is asked and what it answers: requests, replies and faults of chat completions."""
+"""What a scripted server is asked and what it answers, in no protocol's words: requests, replies and faults."""
 
 from __future__ import annotations
 
 import json
-import re
-import time
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from attrs import field, frozen
 
-from karenina_core.values.message import ToolUseBlock
+from karenina_core.values.message import ToolUseBlock, UsageMetadata
 
 Channel = Literal["json_schema", "tool_call", "json_object", "text"]
-Delivery = Literal["whole", "reset", "truncated", "hang", "drip", "huge", "gzip_bomb", "stream_cut"]
-WORDS = re.compile(r"\s*\S+\s*|\s+")
+Delivery = Literal[
+    "whole", "reset", "truncated", "hang", "drip", "huge", "gzip_bomb", "stream_cut", "no_answer", "invalid_utf8"
+]
 
 
-@frozen
+def _messages(value: Iterable[Any]) -> list[dict[str, Any]]:
+    return list(value)
+
+
+@frozen(kw_only=True)
 class ServedRequest:
-    """One chat completion that was asked for."""
+    """One call of a model that was asked for. Its wire has read it; `body` is what was sent."""
 
-    path: str
-    headers: Mapping[str, str]
-    """By name in lower case."""
     body: Mapping[str, Any]
+    path: str = ""
+    headers: Mapping[str, str] = field(factory=dict)
+    """By name in lower case."""
     number: int = 1
     """Which request of this server it is, counted from 1 in the order of arrival."""
+    model: str = ""
+    messages: list[dict[str, Any]] = field(factory=list, converter=_messages)
+    """Each with a `role` (`system`, `user`, `assistant` or `tool`) and a `content`, a text or a list of parts with a
+    `text`; with `tool_calls` and `tool_call_id` as in chat completions."""
+    tools: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    """The JSON Schema of every tool that the model is given, by name."""
+    tool_name: str | None = None
+    """The tool that the reply must call; None where it may choose."""
+    channel: Channel = field()
+    """How the request asks for structured output; `text` where it does not."""
+    schema: Mapping[str, Any] | None = field()
+    """The JSON Schema that the reply must fit, or None."""
+    stream: bool = False
+    temperature: float | None = None
+    key: str | None = field(default=None, repr=False)
+    """The key that was sent."""
 
-    @property
-    def model(self) -> str:
-        return str(self.body.get("model", ""))
+    @channel.default
+    def _channel(self) -> Channel:
+        return "text" if self.tool_name is None else "tool_call"
 
-    @property
-    def messages(self) -> list[dict[str, Any]]:
-        return list(self.body.get("messages", ()))
+    @schema.default
+    def _schema(self) -> Mapping[str, Any] | None:
+        return self.tools.get(self.tool_name) if self.tool_name is not None else None
 
     @property
     def text(self) -> str:
@@ -47,38 +66,6 @@ class ServedRequest:
             else:
                 texts.append(content if isinstance(content, str) else "")
         return "\n".join(texts)
-
-    @property
-    def channel(self) -> Channel:
-        """How the request asks for structured output; `text` where it does not."""
-        if self.body.get("tools") and self.body.get("tool_choice") not in (None, "auto", "none"):
-            return "tool_call"
-        kind = (self.body.get("response_format") or {}).get("type")
-        return kind if kind in ("json_schema", "json_object") else "text"
-
-    @property
-    def tool_name(self) -> str | None:
-        """The tool that the reply must call: the one named by `tool_choice`, else the first."""
-        if self.channel != "tool_call":
-            return None
-        choice = self.body["tool_choice"]
-        named = choice.get("function", {}).get("name") if isinstance(choice, Mapping) else None
-        return str(named or self.body["tools"][0]["function"]["name"])
-
-    @property
-    def schema(self) -> Mapping[str, Any] | None:
-        """The JSON Schema that the reply must fit, or None."""
-        if self.channel == "json_schema":
-            wanted = self.body["response_format"].get("json_schema", {}).get("schema")
-            return wanted if isinstance(wanted, Mapping) else None
-        for tool in self.body.get("tools") or ():
-            if tool["function"]["name"] == self.tool_name:
-                return dict(tool["function"].get("parameters", {}))
-        return None
-
-    @property
-    def stream(self) -> bool:
-        return self.body.get("stream") is True
 
 
 @frozen
@@ -98,14 +85,23 @@ class Reply:
     """Seconds between the request's last byte and the response's first."""
     usage: tuple[int, int] | Literal["words"] | None = field(default="words", kw_only=True)
     """Tokens of the prompt and of the reply; `words` counts words instead, None reports nothing."""
+    cache: tuple[int, int] | None = field(default=None, kw_only=True)
+    """How many tokens of the prompt a cache has served, and how many it has taken in."""
     finish_reason: str | None = field(default=None, kw_only=True)
-    """`tool_calls` or `stop` by default."""
+    """`stop`, `length`, `tool_calls` or `content_filter`, which the wire puts into its protocol's word; any other is
+    sent as it is. `tool_calls` or `stop` by default."""
     model: str | None = field(default=None, kw_only=True)
     """The model that claims to have answered; the one that was asked for by default."""
     reasoning: str | None = field(default=None, kw_only=True)
-    """Sent as `reasoning_content`."""
+    """What the model thought before it replied."""
     in_tool: bool = field(default=True, kw_only=True)
     """False: `content` is sent as text even where the request forces a tool call."""
+    failure: str | None = field(default=None, kw_only=True)
+    """The message of an error, for which the wire makes the body; everything about the model is ignored."""
+    code: str | None = field(default=None, kw_only=True)
+    """What kind of error it is beside its status. `content_filter`: the provider's filter has refused the request."""
+    retry_after: float | str | None = field(default=None, kw_only=True)
+    """Seconds, or a date, until the next attempt, with an error."""
     body: bytes | None = field(default=None, kw_only=True)
     """These bytes are the whole body of the response; everything about the model is ignored."""
     delivery: Delivery = field(default="whole", kw_only=True)
@@ -123,13 +119,14 @@ class Reply:
         html: bool = False,
         code: str | None = None,
     ) -> Reply:
-        """An error status with its JSON body, or a proxy's page (`html`). `retry_after`: seconds or a date."""
-        headers = {"Content-Type": "text/html"} if html else {}
+        """An error with the protocol's body, or a proxy's page (`html`). `retry_after`: seconds or a date."""
+        if not html:
+            return cls(status=status, failure=message, code=code, retry_after=retry_after)
+        headers = {"Content-Type": "text/html"}
         if retry_after is not None:
             headers["Retry-After"] = str(retry_after)
         page = f"<html><head><title>{status}</title></head><body><h1>{message}</h1></body></html>"
-        error = json.dumps({"error": {"message": message, "type": "scripted_error", "param": None, "code": code}})
-        return cls(status=status, headers=headers, body=(page if html else error).encode())
+        return cls(status=status, headers=headers, body=page.encode())
 
     @classmethod
     def empty(cls) -> Reply:
@@ -144,12 +141,12 @@ class Reply:
     @classmethod
     def invalid_utf8(cls) -> Reply:
         """A reply that would be JSON if it were UTF-8."""
-        return cls(body=b'{"choices": [{"message": {"role": "assistant", "content": "caf\xe9 \xff\xfe"}}]}')
+        return cls(delivery="invalid_utf8")
 
     @classmethod
     def no_choices(cls) -> Reply:
-        """Valid JSON of the protocol, with an empty list of choices."""
-        return cls(body=b'{"id": "chatcmpl-0", "object": "chat.completion", "choices": []}')
+        """Valid JSON of the protocol without a reply in it, such as an empty list of choices."""
+        return cls(delivery="no_answer")
 
     @classmethod
     def wrong_content_type(cls) -> Reply:
@@ -192,77 +189,66 @@ class Reply:
         return cls(content, delivery="stream_cut")
 
 
-class _Rendered(NamedTuple):
-    """A reply as the model says it: content as text or as the forced tool call."""
+@frozen(kw_only=True)
+class SpokenCall:
+    """A tool call as the model writes it."""
 
+    id: str
+    name: str
+    arguments: str
+    """JSON, but for a script that says otherwise."""
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The arguments as data, for protocols that send them so; empty where they are no JSON object."""
+        try:
+            data = json.loads(self.arguments)
+        except ValueError:
+            return {}
+        return data if isinstance(data, dict) else {}
+
+
+@frozen(kw_only=True)
+class Spoken:
+    """A reply as a wire writes it: what the script has left open is decided."""
+
+    number: int
+    """That of the request, for ids."""
+    model: str
     text: str | None
-    calls: list[dict[str, Any]]
+    calls: tuple[SpokenCall, ...]
+    thinking: str | None
     finish_reason: str
+    """`stop`, `length`, `tool_calls`, `content_filter`, or whatever the script says."""
+    usage: UsageMetadata | None
+    """Its `input_tokens` are those of the whole prompt, cached ones included. None: the server reports none."""
 
 
-def payload(request: ServedRequest, reply: Reply) -> tuple[str, bytes]:
-    """The content type and the whole body of a response."""
-    if reply.body is not None:
-        return "application/json", reply.body
-    if request.stream:
-        return "text/event-stream", b"".join(stream_events(request, reply))
-    rendered = _rendered(request, reply)
-    message: dict[str, Any] = {"role": "assistant", "content": rendered.text}
-    if reply.reasoning is not None:
-        message["reasoning_content"] = reply.reasoning
-    if rendered.calls:
-        message["tool_calls"] = rendered.calls
-    choice = {"index": 0, "message": message, "finish_reason": rendered.finish_reason}
-    body = {**_frame(request, reply, "chat.completion"), "choices": [choice]}
-    if (usage := _usage(request, reply, rendered)) is not None:
-        body["usage"] = usage
-    return "application/json", json.dumps(body).encode()
-
-
-def stream_events(request: ServedRequest, reply: Reply) -> list[bytes]:
-    """The events of a streamed reply: one per word, then the finish reason, the usage where asked for, and `[DONE]`."""
-    rendered = _rendered(request, reply)
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"reasoning_content": piece} for piece in WORDS.findall(reply.reasoning or "")]
-    deltas += [{"content": piece} for piece in WORDS.findall(rendered.text or "")]
-    for index, call in enumerate(rendered.calls):
-        name, arguments = call["function"]["name"], call["function"]["arguments"]
-        deltas.append({"tool_calls": [{"index": index, **call, "function": {"name": name, "arguments": ""}}]})
-        pieces = WORDS.findall(arguments)
-        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in pieces]
-    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"index": 0, "delta": {}, "finish_reason": rendered.finish_reason})
-    frame = _frame(request, reply, "chat.completion.chunk")
-    events: list[dict[str, Any]] = [{**frame, "choices": [choice]} for choice in choices]
-    usage = _usage(request, reply, rendered)
-    if usage is not None and (request.body.get("stream_options") or {}).get("include_usage"):
-        events.append({**frame, "choices": [], "usage": usage})
-    return [*(f"data: {json.dumps(event)}\n\n".encode() for event in events), b"data: [DONE]\n\n"]
-
-
-def _rendered(request: ServedRequest, reply: Reply) -> _Rendered:
+def spoken(request: ServedRequest, reply: Reply) -> Spoken:
+    """What the model says to a request: content as text or as the forced tool call."""
     text = json.dumps(reply.content) if isinstance(reply.content, Mapping) else reply.content
-    calls = [_tool_call(call.id, call.name, json.dumps(dict(call.input))) for call in reply.tool_calls]
+    calls = [
+        SpokenCall(id=call.id, name=call.name, arguments=json.dumps(dict(call.input))) for call in reply.tool_calls
+    ]
     if (forced := request.tool_name) and reply.in_tool and text is not None and not calls:
-        calls, text = [_tool_call(f"call_{request.number}", forced, text)], None
-    return _Rendered(text, calls, reply.finish_reason or ("tool_calls" if calls else "stop"))
+        calls, text = [SpokenCall(id=f"call_{request.number}", name=forced, arguments=text)], None
+    return Spoken(
+        number=request.number,
+        model=request.model if reply.model is None else reply.model,
+        text=text,
+        calls=tuple(calls),
+        thinking=reply.reasoning,
+        finish_reason=reply.finish_reason or ("tool_calls" if calls else "stop"),
+        usage=_usage(request, reply, [text or "", *(call.arguments for call in calls)]),
+    )
 
 
-def _tool_call(identifier: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"id": identifier, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def _frame(request: ServedRequest, reply: Reply, kind: str) -> dict[str, Any]:
-    model = reply.model if reply.model is not None else request.model
-    return {"id": f"chatcmpl-{request.number}", "object": kind, "created": int(time.time()), "model": model}
-
-
-def _usage(request: ServedRequest, reply: Reply, rendered: _Rendered) -> dict[str, int] | None:
+def _usage(request: ServedRequest, reply: Reply, texts: list[str]) -> UsageMetadata | None:
     if reply.usage is None:
         return None
     if reply.usage == "words":
-        texts = [rendered.text or "", *(call["function"]["arguments"] for call in rendered.calls)]
         sent, received = len(request.text.split()), sum(len(text.split()) for text in texts)
     else:
         sent, received = reply.usage
-    return {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
+    read, written = reply.cache or (None, None)
+    return UsageMetadata(sent, received, sent + received, cache_read_tokens=read, cache_creation_tokens=written)

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that speaks the chat completions protocol and replies as a script says.
+"""A real HTTP server on loopback that speaks the protocol of a provider and replies as a script says.
 
     with ScriptedServer(lambda request: "Paris" if request.channel == "text" else {"capital": "Paris"}) as server:
         model = ModelConfig(model_name="any", interface="openai_endpoint", endpoint_base_url=server.url)
@@ -18,20 +18,21 @@ from typing import Any, Self
 
 from attrs import evolve
 
-from .http_replies import Arrived, WatchedReader, deliver, read_request, write_response
+from .http_replies import Arrived, WatchedReader, deliver, read_request, resolved, write_response
 from .replies import Reply, ServedRequest
+from .wires import ChatCompletions, Wire
 
 Answer = Reply | str | Mapping[str, Any]
 Script = Answer | Sequence[Answer] | Callable[[ServedRequest], Answer | Awaitable[Answer]]
-SUFFIX = "/chat/completions"
+CHAT = ChatCompletions()
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
 
 
 class ScriptedServer:
-    """Serves `POST {url}/chat/completions` while its `with` block runs.
+    """Serves the calls of a protocol while its `with` block runs: `POST {url}/chat/completions`, or those of `wire`.
 
-    `script` is one of
+    `script` is the same for every protocol, one of
 
     - a reply, given to every request;
     - a list of replies, given in the order in which requests arrive; the last one is repeated;
@@ -39,15 +40,16 @@ class ScriptedServer:
       plain function must not block.
 
     A reply is a `Reply`, a text, or a mapping that is sent as JSON. A script that raises is answered with status 500,
-    and the error is raised again at the end of the `with` block. Any prefix before `/chat/completions` is served; other
+    and the error is raised again at the end of the `with` block. Any prefix before the wire's own path is served; other
     paths are answered with 404 and not counted.
     """
 
-    def __init__(self, script: Script, *, port: int = 0) -> None:
+    def __init__(self, script: Script, *, wire: Wire = CHAT, port: int = 0) -> None:
         """`port` 0 takes a free one."""
         if isinstance(script, Sequence) and not isinstance(script, str) and not script:
             raise ValueError("script: an empty list says nothing; give at least one reply")
         self._script = script
+        self.wire = wire
         self._port = port
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -62,14 +64,14 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """The base URL, such as `http://127.0.0.1:40123/v1`."""
+        """The base URL, such as `http://127.0.0.1:40123/v1`; it ends in the wire's `base`."""
         if not self._started.is_set():
             raise RuntimeError("the server has no URL before it is started: use it in a with statement")
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"http://127.0.0.1:{self._port}{self.wire.base}"
 
     @property
     def requests(self) -> list[ServedRequest]:
-        """Every chat completion asked for so far, in the order of arrival."""
+        """Every call asked for so far, in the order of arrival."""
         with self._arrival:
             return list(self._requests)
 
@@ -172,7 +174,8 @@ class ScriptedServer:
                 while (arrived := await read_request(reader, writer)) and await self._serve(arrived, reader, writer):
                     pass
             except (ValueError, asyncio.LimitOverrunError) as error:
-                await write_response(writer, Reply.error(400, f"this is not an HTTP/1.1 request: {error}"))
+                refusal = Reply.error(400, f"this is not an HTTP/1.1 request: {error}")
+                await write_response(writer, resolved(self.wire, refusal))
             writer.close()
             await writer.wait_closed()
 
@@ -183,27 +186,47 @@ class ScriptedServer:
             body = json.loads(arrived.body)
         except ValueError:
             body = None
-        if not arrived.path.split("?")[0].endswith(SUFFIX):
-            refusal = Reply.error(404, f"nothing is served at {arrived.path}, only at .../v1{SUFFIX}")
+        if not self.wire.serves(arrived.path.split("?")[0]):
+            served = f"{self.wire.base}{self.wire.suffix}"
+            refusal = Reply.error(404, f"nothing is served at {arrived.path}, only at ...{served}")
         elif arrived.method != "POST":
             refusal = Reply.error(405, f"{arrived.method} is not served, only POST")
         elif not isinstance(body, dict):
             refusal = Reply.error(400, "the body of the request is not a JSON object")
         else:
-            request = self._arrived(arrived, body)
-            try:
-                reply = await self._answer(request)
-                reply = evolve(reply, headers={**closing, **reply.headers})
-                return await deliver(request, reply, reader, writer) and arrived.keep_alive
-            finally:
-                with self._arrival:
-                    self._in_flight -= 1
-        await write_response(writer, evolve(refusal, headers=closing))
+            return await self._call(arrived, body, closing, reader, writer)
+        await write_response(writer, resolved(self.wire, evolve(refusal, headers=closing)))
         return arrived.keep_alive
 
+    async def _call(
+        self,
+        arrived: Arrived,
+        body: dict[str, Any],
+        closing: dict[str, str],
+        reader: WatchedReader,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        """Answer one call; whether the connection stays open."""
+        try:
+            request = self._arrived(arrived, body)
+        except Exception as error:  # a wire may be a stranger's; raised again at the end of the `with` block
+            self._failures.append(error)
+            refusal = Reply.error(500, f"the wire cannot read this: {type(error).__name__}: {error}")
+            await write_response(writer, resolved(self.wire, evolve(refusal, headers=closing)))
+            return arrived.keep_alive
+        try:
+            reply = resolved(self.wire, await self._answer(request))
+            reply = evolve(reply, headers={**closing, **reply.headers})
+            return await deliver(self.wire, request, reply, reader, writer) and arrived.keep_alive
+        finally:
+            with self._arrival:
+                self._in_flight -= 1
+
     def _arrived(self, arrived: Arrived, body: dict[str, Any]) -> ServedRequest:
+        read = self.wire.read(arrived.path, arrived.headers, body)
         with self._arrival:
-            request = ServedRequest(arrived.path, arrived.headers, body, len(self._requests) + 1)
+            number = len(self._requests) + 1
+            request = evolve(read, path=arrived.path, headers=arrived.headers, number=number)
             self._requests.append(request)
             self._in_flight += 1
             self._peak = max(self._peak, self._in_flight)
