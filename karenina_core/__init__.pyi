@@ -17,6 +17,7 @@ from karenina_core.plugin.application import Karenina as Karenina
 from karenina_core.plugin.markers import hookimpl as hookimpl
 from karenina_core.plugin.markers import hookspec as hookspec
 from karenina_core.plugin.markers import neutral as neutral
+from karenina_core.values.benchmark import BenchmarkData as BenchmarkData
 from karenina_core.values.config import AttemptPolicy as AttemptPolicy
 from karenina_core.values.config import ModelConfig as ModelConfig
 from karenina_core.values.config import RetryPolicy as RetryPolicy
@@ -43,6 +44,8 @@ from karenina_runs.execute.control import RunControl as RunControl
 from karenina_runs.execute.single import arun_single_model_verification as arun_single_model_verification
 from karenina_runs.execute.single import run_single_model_verification as run_single_model_verification
 from karenina_runs.results.results import VerificationResultSet as VerificationResultSet
+from karenina_runs.results.sinks import RunInfo as RunInfo
+from karenina_runs.results.sinks import Sink as Sink
 from karenina_runs.resume import aresume_run as aresume_run
 from karenina_runs.resume import resume_run as resume_run
 from karenina_vocabulary.artifact_keys import ArtifactKeys as ArtifactKeys

@@ -33,6 +33,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "AdapterSpec": "karenina_core.plugin.adapters",
         "AttemptPolicy": "karenina_core.values.config",
         "BaseVerificationStage": "karenina_core.pipeline.stage",
+        "BenchmarkData": "karenina_core.values.benchmark",
         "Category": "karenina_core.pipeline.declaration",
         "DynamicRubric": "karenina_core.values.rubric",
         "Karenina": "karenina_core.plugin.application",

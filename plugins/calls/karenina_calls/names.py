@@ -7,7 +7,11 @@ from collections.abc import Mapping
 NAMES: Mapping[str, Mapping[str, str]] = {
     "karenina_core": {"open_client": "karenina_calls.models.models"},
     "karenina_core.ports": {
+        "EmbedderPort": "karenina_calls.services.embedding",
+        "Embeddings": "karenina_calls.services.embedding",
         "ParsesModels": "karenina_calls.models.models_of_data",
+        "SearchResult": "karenina_calls.tools.search",
+        "SearchTool": "karenina_calls.tools.search",
         "ToolServer": "karenina_calls.tools.tool_servers",
         "tool_digest": "karenina_calls.tools.tool_servers",
     },

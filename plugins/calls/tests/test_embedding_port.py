@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from karenina_calls.models.model_ports import embedder_port
 from karenina_calls.records.requests import embeddings_from, embeddings_to
-from karenina_calls.services.embedding import Embedder, Embeddings, cosine
+from karenina_calls.services.embedding import EmbedderPort, Embeddings, cosine
 
 from karenina_core.errors import PortError
 from karenina_core.ports.middleware import CallTarget
@@ -87,8 +87,8 @@ def test_an_embedder_is_known_by_its_two_methods() -> None:
         async def aembed(self, texts: list[str]) -> Embeddings:
             return Embeddings(vectors=((1.0,),) * len(texts), model="constant")
 
-    assert isinstance(Constant(), Embedder)
-    assert not isinstance(object(), Embedder)
+    assert isinstance(Constant(), EmbedderPort)
+    assert not isinstance(object(), EmbedderPort)
 
 
 @pytest.mark.parametrize(

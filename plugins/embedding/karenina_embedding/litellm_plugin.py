@@ -47,7 +47,7 @@ class LiteLLMSettings:
 
 
 class LiteLLM:
-    """An `Embedder` of one model, `provider/name` as litellm takes it."""
+    """An `EmbedderPort` of one model, `provider/name` as litellm takes it."""
 
     def __init__(self, model: str, settings: LiteLLMSettings | None = None) -> None:
         self.model = model

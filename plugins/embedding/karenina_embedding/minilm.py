@@ -44,7 +44,7 @@ _networks: list[Network] = []
 
 
 class MiniLM:
-    """An `Embedder` of one model. It reads the first 256 word pieces of a text, about 200 English words."""
+    """An `EmbedderPort` of one model. It reads the first 256 word pieces of a text, about 200 English words."""
 
     needs_provider = False
 

@@ -20,7 +20,7 @@ INSTALL = 'pip install "karenina-embedding[sentence-transformers]"'
 
 
 class SentenceTransformers:
-    """An `Embedder` of one model: a name or a folder, as the library takes it.
+    """An `EmbedderPort` of one model: a name or a folder, as the library takes it.
 
     The library downloads a model that it does not have yet. Where that takes longer than a call may
     (`retry_max_elapsed_seconds`), the items of that time go without; download the model beforehand.

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from karenina_calls.services.embedding import Embedder, Embeddings
+from karenina_calls.services.embedding import EmbedderPort, Embeddings
 from karenina_calls.services.shared import embedder_of
 from karenina_calls.services.similarity import similarities
 from karenina_embedding.litellm_plugin import LiteLLM, LiteLLMSettings
@@ -250,7 +250,7 @@ def test_a_failure_is_tried_again_by_the_retry_policy_of_the_run(server: Embeddi
 
 
 def test_a_model_without_a_provider_needs_a_server() -> None:
-    embedder: Embedder = LiteLLM("all-MiniLM-L6-v2")
+    embedder: EmbedderPort = LiteLLM("all-MiniLM-L6-v2")
     assert "needs a provider before the model's name, such as openai/all-MiniLM-L6-v2" in str(embedder.problem())
     assert "api_base in [plugins.embedder-litellm]" in str(embedder.problem())
     assert LiteLLM("openai/m").problem() is None

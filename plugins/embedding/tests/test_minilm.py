@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_calls.services.embedding import Embedder, Embeddings, cosine
+from karenina_calls.services.embedding import EmbedderPort, Embeddings, cosine
 from karenina_embedding import minilm, network
 from karenina_embedding.minilm import MiniLM
 
@@ -105,7 +105,7 @@ def test_the_activation_is_as_exact_as_single_precision_can_show(x: float) -> No
 
 def test_it_is_an_embedder_that_finds_no_problem_here() -> None:
     for name in (MODEL, f"sentence-transformers/{MODEL}"):
-        assert isinstance(MiniLM(name), Embedder)
+        assert isinstance(MiniLM(name), EmbedderPort)
         assert MiniLM(name).problem() is None
         assert asyncio.run(MiniLM(name).aembed(["a"])).model == MODEL, "the name of the model that was really used"
 

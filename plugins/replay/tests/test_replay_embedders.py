@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from karenina_calls.ports.call_port import CallPort, Layer
 from karenina_calls.ports.port_calls import LLMCall, ParserCall
 from karenina_calls.records.requests import EmbeddingRequest
-from karenina_calls.services.embedding import Embedder, Embeddings
+from karenina_calls.services.embedding import EmbedderPort, Embeddings
 from karenina_calls.services.shared import embedder_of
 from karenina_replay.recording import Player, Recorder, Recording, Writer, writer_of
 
@@ -64,7 +64,7 @@ class Scripted:
         return found
 
 
-def outcome_of(embedder: Embedder, texts: Sequence[str]) -> Any:
+def outcome_of(embedder: EmbedderPort, texts: Sequence[str]) -> Any:
     try:
         return asyncio.run(embedder.aembed(texts))
     except KareninaError as error:

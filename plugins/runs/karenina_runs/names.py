@@ -12,6 +12,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "ReplayKey": "karenina_runs.answers.answers",
         "ReplayStore": "karenina_runs.answers.answers",
         "RunControl": "karenina_runs.execute.control",
+        "RunInfo": "karenina_runs.results.sinks",
+        "Sink": "karenina_runs.results.sinks",
         "VerificationResultSet": "karenina_runs.results.results",
         "aextend_run": "karenina_runs.amend.extension",
         "arepair_run": "karenina_runs.amend.repair",

@@ -75,9 +75,9 @@ async def _work(embedder: Any) -> Embeddings:
 def _embedder_protocol(made: Made) -> Iterator[Fault]:
     embedder = made.fresh()
     if not callable(getattr(embedder, "problem", None)):
-        yield made.fault("it has no method problem", "add it; see karenina_calls.services.embedding.Embedder")
+        yield made.fault("it has no method problem", "add it; see karenina_core.ports.EmbedderPort")
     if not inspect.iscoroutinefunction(getattr(embedder, "aembed", None)):
-        yield made.fault("it has no `async def aembed`", "see karenina_calls.services.embedding.Embedder")
+        yield made.fault("it has no `async def aembed`", "see karenina_core.ports.EmbedderPort")
 
 
 EMBEDDINGS: Promises[Made] = Promises()
@@ -232,11 +232,11 @@ def _search_protocol(made: Made) -> Iterator[Fault]:
     try:
         as_search_tool(tool)
     except TypeError as error:
-        yield made.fault(one_line(error), "see karenina_calls.tools.search.SearchTool")
+        yield made.fault(one_line(error), "see karenina_core.ports.SearchTool")
     if hasattr(tool, "asearch") and not inspect.iscoroutinefunction(tool.asearch):
-        yield made.fault("it has no `async def asearch`", "see karenina_calls.tools.search.SearchTool")
+        yield made.fault("it has no `async def asearch`", "see karenina_core.ports.SearchTool")
     if hasattr(tool, "asearch") and not callable(getattr(tool, "problem", None)):
-        yield made.fault("it has no method problem", "add it; see karenina_calls.tools.search.SearchTool")
+        yield made.fault("it has no method problem", "add it; see karenina_core.ports.SearchTool")
 
 
 def _unreadable(made: Made, tool: Any, query: str) -> Iterator[Fault]:

@@ -37,7 +37,7 @@ from ..records.requests import (
     search_from,
     search_to,
 )
-from ..services.embedding import Embedder, Embeddings
+from ..services.embedding import EmbedderPort, Embeddings
 from ..tools.search import SearchResult, SearchTool
 from ..tools.tool_calls import run_tool
 from ..tools.tool_servers import ToolServer
@@ -131,7 +131,7 @@ class AgentCall(Call[AgentResult]):
 
 @frozen(eq=False, slots=False)
 class EmbedderCall(Call[Embeddings]):
-    """See `Embedder.aembed`."""
+    """See `EmbedderPort.aembed`."""
 
     to_data = staticmethod(embeddings_to)
     from_data = staticmethod(embeddings_from)
@@ -140,7 +140,7 @@ class EmbedderCall(Call[Embeddings]):
     def plain(self) -> EmbeddingRequest:
         return EmbeddingRequest(self.target.name, self.target.model, tuple(self.texts))
 
-    def on(self, port: Embedder) -> Awaitable[Embeddings]:
+    def on(self, port: EmbedderPort) -> Awaitable[Embeddings]:
         return port.aembed(self.texts)
 
 

@@ -32,7 +32,7 @@ class Embeddings:
 
 
 @runtime_checkable
-class Embedder(Protocol):
+class EmbedderPort(Protocol):
     """One embedding model. Registered as a class that is made with the model's name.
 
     It is made once for an application and shared by all items, also from several event loops. To make it loads

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class EmbedderRegistry(Registry[Any]):
-    """Add embedders: texts to vectors. An embedder is a class that is made with the name of a model, an `Embedder`."""
+    """Add embedders: texts to vectors. Each is a class that is made with the name of a model, an `EmbedderPort`."""
 
     kind = "embedder"
     hook = "karenina_register_embedders"
@@ -69,7 +69,7 @@ class AdapterInstructionRegistry(Registry[Any]):
 
 
 def embedder_of(app: Karenina, name: str, model: str) -> CallPort:
-    """The `Embedder` of this name for a model, made once per application and inside its middleware.
+    """The `EmbedderPort` of this name for a model, made once per application and inside its middleware.
 
     What stages ask it is limited, counted and kept by their run, unless it computes on this machine. Raises
     UnknownName and PluginError.
