@@ -1,25 +1,18 @@
-"""The adapter: one HTTP request per call, on aiohttp, with connections that all models of an event loop share."""
+"""The adapter: chat completions over HTTP."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
-from io import BytesIO
 from typing import Any
-from weakref import WeakKeyDictionary, ref
 
-import aiohttp
-from attrs import define
 from karenina_calls.ports.text import sanitize
-from karenina_calls.secrets.redaction import redactor
-from karenina_calls.wire.openai_errors import error_from_wire, json_from_wire, retry_after_seconds
+from karenina_calls.wire.bodies import events, pieces
+from karenina_calls.wire.endpoints import Endpoint
+from karenina_calls.wire.http import HttpPort, json_object, timed
 from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
-from karenina_core.errors import PortError, one_line
 from karenina_core.ports import (
     CallContext,
     LLMResponse,
@@ -29,20 +22,10 @@ from karenina_core.ports import (
     StreamingLLMResponse,
     Tool,
 )
-from karenina_core.secrets import SHORTEST
-from karenina_core.values.config import ModelConfig
 
-from .settings import Endpoint
-from .stream import ACCEPTED_ENCODINGS, Folded, events, pieces, whole
+from .settings import endpoint_of
+from .stream import Folded
 
-MOST_ERROR_BYTES = 65536
-AT_ONCE = 65536
-"""Bytes of a request."""
-REMEDIES = {
-    401: "check the key (endpoint_api_key or api_key_env)",
-    403: "check the key (endpoint_api_key or api_key_env)",
-    404: "check endpoint_base_url and the model's name",
-}
 CAPABILITIES = PortCapabilities(
     supports_structured_output=True,
     supports_streaming=True,
@@ -51,85 +34,16 @@ CAPABILITIES = PortCapabilities(
 )
 
 
-@define(eq=False, weakref_slot=True)
-class Connections:
-    """The pool of one event loop. What it holds knows nothing of keys: those are in the requests of each session."""
-
-    connector: aiohttp.TCPConnector
-    users: int = 0
-
-    @classmethod
-    def of_loop(cls) -> Connections:
-        """The pool of the running event loop, for one more user, who gives it back with `leave`."""
-        loop = asyncio.get_running_loop()
-        known = _pools.get(loop)
-        found = known() if known is not None else None
-        if found is None or found.connector.closed:
-            found = cls(aiohttp.TCPConnector(limit=0))
-            _pools[loop] = ref(found)
-        found.users += 1
-        return found
-
-    async def leave(self) -> None:
-        """The last user closes the connections."""
-        self.users -= 1
-        if self.users == 0:
-            await self.connector.close()
-
-
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Connections]] = WeakKeyDictionary()
-"""Held by their users alone."""
-
-
-class OpenAIEndpoint:
-    """An `LLMPort` and `StreamingLLMPort` for one model behind an OpenAI-compatible server.
-
-    Neither proxies nor credentials are taken from the environment or from `~/.netrc`, cookies are not kept, redirects
-    are not followed: a call goes to the configured server and carries the configured key, or it fails. The number of
-    connections is not limited here. A port belongs to the event loop in which it is first used, until `aclose`.
-    """
-
-    def __init__(self, config: ModelConfig) -> None:
-        self._config = config
-        self._session: aiohttp.ClientSession | None = None
-        self._connections: Connections | None = None
+class OpenAIEndpoint(HttpPort):
+    """An `LLMPort` and `StreamingLLMPort` for one model behind an OpenAI-compatible server."""
 
     @cached_property
     def _endpoint(self) -> Endpoint:
-        return Endpoint.of(self._config)
+        return endpoint_of(self._config)
 
     @property
     def capabilities(self) -> PortCapabilities:
         return CAPABILITIES
-
-    async def aopen(self) -> None:
-        """Make the HTTP session now, not at the first call. Raises ConfigError where the configuration cannot work."""
-        self._opened()
-
-    async def aclose(self) -> None:
-        session, self._session = self._session, None
-        connections, self._connections = self._connections, None
-        if session is not None:
-            await session.close()
-        if connections is not None:
-            await connections.leave()
-
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            headers = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS}
-            if self._endpoint.key:
-                headers["Authorization"] = f"Bearer {self._endpoint.key}"
-            self._connections = Connections.of_loop()
-            self._session = aiohttp.ClientSession(
-                connector=self._connections.connector,
-                connector_owner=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers=headers,
-                timeout=aiohttp.ClientTimeout(total=None),
-                auto_decompress=False,
-                trust_env=False,
-            )
-        return self._session
 
     async def ainvoke(
         self,
@@ -145,9 +59,7 @@ class OpenAIEndpoint:
         if tools:
             body["tools"] = tools_to_wire(tools)
         with self._failures():
-            async with asyncio.timeout(self._endpoint.timeout):
-                data = await self._whole(await self._posted(body))
-            return reply_from_wire(json_object(data), output)
+            return reply_from_wire(await self._reply(body), output)
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
@@ -161,7 +73,7 @@ class OpenAIEndpoint:
             async with asyncio.timeout(self._endpoint.timeout):
                 response = await self._posted(body)
             try:
-                received = _timed(pieces(response, self._endpoint.limit), self._endpoint.timeout - (clock() - started))
+                received = timed(pieces(response, self._endpoint.limit), self._endpoint.timeout - (clock() - started))
                 if response.content_type != "text/event-stream":  # a server that does not stream answers at once
                     reply = reply_from_wire(json_object(b"".join([piece async for piece in received])))
                     yield reply.content
@@ -188,98 +100,3 @@ class OpenAIEndpoint:
             body["temperature"] = temperature
         body.update(output_to_wire(output))
         return body
-
-    async def _posted(self, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
-        """The response to a request, once its headers have arrived. Raises PortError for an error status.
-
-        The caller releases it: back into the pool where the whole body was read, closed otherwise.
-        """
-        data = json.dumps(body).encode()
-        # In pieces: no other task runs while bytes are sent.
-        sent = data if len(data) <= AT_ONCE else BytesIO(data)
-        return await self._requested(self._endpoint.where, "POST", self._endpoint.url, data=sent)
-
-    async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
-        try:
-            return await whole(response, self._endpoint.limit)
-        finally:
-            response.release()
-
-    async def _requested(self, where: str, method: str, url: str, **sent: Any) -> aiohttp.ClientResponse:
-        """Like `_posted`, for any request; errors name it as `where`."""
-        response = await self._opened().request(method, url, allow_redirects=False, **sent)
-        if 200 <= response.status < 300:
-            return response
-        body = b""
-        try:
-            with suppress(PortError, aiohttp.ClientError):  # a broken body does not hide the status
-                async for piece in pieces(response, self._endpoint.limit):
-                    body += piece
-                    if len(body) >= MOST_ERROR_BYTES:
-                        break
-        finally:
-            response.release()
-        body_error: Any = body.decode("utf-8", "replace")
-        with suppress(PortError):
-            body_error = json_from_wire(body)
-        if 300 <= response.status < 400:
-            target = response.headers.get("Location", "nowhere").split("?")[0]
-            body_error = f"redirects to {target}; set endpoint_base_url to where the server is"
-        retry_after = retry_after_seconds(response.headers, time.time())
-        error = error_from_wire(response.status, body_error, where=where, retry_after=retry_after)
-        if remedy := REMEDIES.get(response.status):
-            error.args = (f"{error}; {remedy}",)
-        raise error
-
-    @contextmanager
-    def _failures(self, where: str = "") -> Iterator[None]:
-        """Turn whatever goes wrong into a PortError that names the server and never the key.
-
-        The cause is cut off: errors of aiohttp carry the request with its headers.
-        """
-        try:
-            yield
-        except PortError as error:
-            raise self._located(error, str(error), where) from None
-        except TimeoutError:
-            message = f"no complete reply within {self._endpoint.timeout:g} s (request_timeout)"
-            raise self._located(PortError("", kind="timeout"), message, where) from None
-        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
-            message = f"the connection failed: {one_line(error, 300)}; check that the server runs and endpoint_base_url"
-            raise self._located(PortError("", kind="connection"), message, where) from None
-        except aiohttp.ClientError as error:
-            # Their text may hold the whole URL; only `message` is known not to.
-            message = f"the HTTP exchange failed: {getattr(error, 'message', '') or type(error).__name__}"
-            raise self._located(PortError("", kind="bad_response"), message, where) from None
-
-    def _located(self, error: PortError, message: str, where: str) -> PortError:
-        where = where or self._endpoint.where
-        error.args = (self._without_key(message if message.startswith(where) else f"{where}: {message}"),)
-        error.raw = self._without_key(error.raw) if error.raw is not None else None
-        return error
-
-    def _without_key(self, text: str) -> str:
-        key = self._endpoint.key or ""
-        cleaned: str = redactor([key])(text) if len(key) >= SHORTEST else text
-        return cleaned
-
-
-def json_object(data: bytes) -> dict[str, Any]:
-    """The JSON object in the body of a reply. Raises PortError."""
-    body = json_from_wire(data)
-    if not isinstance(body, dict):
-        raise PortError("the body of the reply is no JSON object", kind="bad_response", raw=json.dumps(body))
-    return body
-
-
-async def _timed(received: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
-    """The same pieces. Raises TimeoutError after `seconds` of waiting; the reader's own time is not counted."""
-    clock = asyncio.get_running_loop().time
-    while True:
-        started = clock()
-        async with asyncio.timeout(seconds):
-            piece = await anext(received, None)
-        if piece is None:
-            return
-        seconds -= clock() - started
-        yield piece

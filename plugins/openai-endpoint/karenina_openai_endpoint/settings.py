@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from attrs import field, frozen
 from karenina_calls.wire.endpoints import (
-    OWN_SETTINGS,
     SUFFIX,
+    Endpoint,
     address_problems,
     api_path,
     extra_problems,
     key_problems,
-    max_response_bytes,
 )
 
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
-DEFAULT_TIMEOUT = 120.0
 RESERVED = frozenset({"model", "messages", "stream"})
 NO_ADDRESS = (
     "endpoint_base_url: say where the server is, such as http://localhost:8000/v1 "
@@ -28,35 +24,11 @@ NO_ADDRESS = (
 )
 
 
-@frozen(kw_only=True)
-class Endpoint:
-    """A configuration that was checked, ready for requests."""
-
-    url: str
-    where: str
-    """Method and address for error messages, without the query."""
-    key: str = field(repr=False)
-    timeout: float
-    """Seconds for one attempt."""
-    limit: int
-    """Bytes of an unpacked reply."""
-    extra: dict[str, Any]
-    """The part of `extra_kwargs` that goes into the request."""
-
-    @classmethod
-    def of(cls, config: ModelConfig) -> Endpoint:
-        """Raises ConfigError where `config` cannot work."""
-        if problems := check_config(config):
-            raise ConfigError(problems)
-        url = completions_url(config)
-        return cls(
-            url=url,
-            where=f"POST {url.split('?')[0]}",
-            key=(config.api_key() or "").strip(),
-            timeout=config.request_timeout or DEFAULT_TIMEOUT,
-            limit=max_response_bytes(config),
-            extra={name: value for name, value in config.extra_kwargs.items() if name not in OWN_SETTINGS},
-        )
+def endpoint_of(config: ModelConfig) -> Endpoint:
+    """Raises ConfigError where `config` cannot work."""
+    if problems := check_config(config):
+        raise ConfigError(problems)
+    return Endpoint.of(config, completions_url(config), config.api_key())
 
 
 def check_config(config: ModelConfig) -> list[str]:

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
+from karenina_calls.wire.bodies import _Unpacker
 from karenina_openai_endpoint.port import OpenAIEndpoint
-from karenina_openai_endpoint.stream import _Unpacker
 
 from karenina_core.errors import ConfigError, PortError
 from karenina_core.ports import LLMPort, LLMResponse, OutputFormat, StreamingLLMPort

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 from urllib.parse import urlsplit
 
+from attrs import field, frozen
+
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
@@ -18,7 +20,36 @@ OWN_SETTINGS = frozenset({MODE, MAX_BYTES})
 DEFAULT_MAX_BYTES = 8_000_000
 """Chosen, not measured: far more than the text of a reply, and little enough to be held for every call."""
 SUFFIX = "/chat/completions"
+DEFAULT_TIMEOUT = 120.0
 VERSION = re.compile(r"v\d+\w*")
+
+
+@frozen(kw_only=True)
+class Endpoint:
+    """A configuration that was checked, ready for requests."""
+
+    url: str
+    where: str
+    """Method and address for error messages, without the query."""
+    key: str = field(repr=False)
+    timeout: float
+    """Seconds for one attempt."""
+    limit: int
+    """Bytes of an unpacked reply."""
+    extra: dict[str, Any]
+    """The part of `extra_kwargs` that goes into the request."""
+
+    @classmethod
+    def of(cls, config: ModelConfig, url: str, key: str | None, own: Set[str] = OWN_SETTINGS) -> Endpoint:
+        """`own` are the names in `extra_kwargs` that are sent to no server."""
+        return cls(
+            url=url,
+            where=f"POST {url.split('?')[0]}",
+            key=(key or "").strip(),
+            timeout=config.request_timeout or DEFAULT_TIMEOUT,
+            limit=max_response_bytes(config),
+            extra={name: value for name, value in config.extra_kwargs.items() if name not in own},
+        )
 
 
 def api_path(path: str, extra: Mapping[str, Any]) -> str:
