@@ -1,6 +1,6 @@
 """Middleware: what a model was asked before, and answered, it is not asked again.
 
-It is for trying out templates and prompts. Replicates of an answer are calls of their own (`replicate` is part of a key).
+It is for trying out templates and prompts. Replicates of an answer are calls of their own: they have other keys.
 """
 
 import hashlib

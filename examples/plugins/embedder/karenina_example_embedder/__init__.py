@@ -11,6 +11,7 @@ from karenina_core.ports import Embeddings
 
 KARENINA_API = 1
 MODEL = "letters-3"
+WORDS = re.compile(r"[^\W_]+")
 SIZE = 512
 """Numbers of a vector: few of the about 2,000 trigrams of English then share one."""
 
@@ -34,7 +35,8 @@ class Trigrams:
 
 def vector(text: str) -> tuple[float, ...]:
     """How often each trigram occurs, by a hash that is the same everywhere. No vector is all zeros: the first is 1."""
-    letters = f"  {' '.join(re.findall(r'[^\W_]+', text.lower()))} "
+    words = " ".join(WORDS.findall(text.lower()))
+    letters = f"  {words} "
     counts = Counter(crc32(letters[at : at + 3].encode("utf-8", "replace")) % SIZE for at in range(len(letters) - 2))
     return (1.0, *(float(counts[number]) for number in range(SIZE)))
 

@@ -39,4 +39,4 @@ def test_what_is_no_dna_cannot_be_compared(text: Any) -> None:
 
 def test_it_is_plain_data_in_a_template() -> None:
     spec = {"type": "DnaMatch", "either_strand": False}
-    assert to_spec(primitive_from_spec(spec)) == spec
+    assert to_spec(primitive_from_spec(spec, {"DnaMatch": DnaMatch})) == spec
