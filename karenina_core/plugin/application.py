@@ -86,7 +86,7 @@ class Karenina:
         known = {name: info.state == "active" for name, info in self._infos.items()}
         self._settings = _structured_settings(self.tables, self.settings_classes, known)
         for registry in self.registries:
-            registry.settings = self.settings
+            registry.settings, registry.inactive = self.settings, self.inactive
 
     # Making one
 
@@ -359,7 +359,8 @@ def _structured_settings(
             why = (
                 "the plugin has no settings"
                 if name in known
-                else f"there is no such plugin{did_you_mean(name, classes)}"
+                else f"no installed package has this plugin{did_you_mean(name, classes)}; "
+                "install the one that has it, or remove the table"
             )
             problems.append(Problem(f"plugins.{name}", why))
     for name in classes:

@@ -7,7 +7,7 @@ from attrs import field, frozen, validators
 from karenina_core import ArtifactKeys, Category, Key, Stage, VerificationContext, hookimpl
 
 KARENINA_API = 1
-WORDS = Key("guard.words", int)
+WORDS: Key[int] = Key("guard.words", int)
 """Words of the answer. In a result: `extensions["guard"]["words"]`."""
 
 
