@@ -101,7 +101,7 @@ def test_one_benchmark_uses_all_of_them(venv: Path, run: Run, tmp_path: Path) ->
     assert results["primer"]["extensions"]["guard"] == {"words": 9}
     assert results["oxygen"]["template"]["embedding_override_applied"] is True
     assert results["oxygen"]["template"]["embedding_model_used"] == "letters-3"
-    scores = {name: result["rubric"]["extra_trait_scores"]["Certain"] for name, result in results.items()}
+    scores = {name: result["rubric"]["extra_trait_scores"]["hedging"]["Certain"] for name, result in results.items()}
     assert scores == {"ecori": True, "primer": False, "oxygen": True}
     with closing(sqlite3.connect(tmp_path / "results.sqlite")) as tables:
         rows = tables.execute("SELECT name, correct FROM fields ORDER BY name").fetchall()
