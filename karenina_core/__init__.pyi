@@ -12,6 +12,8 @@ from karenina_core.pipeline.stage import feature as feature
 from karenina_core.pipeline.stage_plan import StageOrchestrator as StageOrchestrator
 from karenina_core.plugin.adapters import AdapterRegistry as AdapterRegistry
 from karenina_core.plugin.adapters import AdapterSpec as AdapterSpec
+from karenina_core.plugin.api import KareninaDeprecationWarning as KareninaDeprecationWarning
+from karenina_core.plugin.api import PLUGIN_API as PLUGIN_API
 from karenina_core.plugin.application import Karenina as Karenina
 from karenina_core.plugin.markers import hookimpl as hookimpl
 from karenina_core.plugin.markers import hookspec as hookspec

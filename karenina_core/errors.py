@@ -30,6 +30,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 __all__ = [
+    "OTHERS",
     "RETRYABLE",
     "AdapterUnavailableError",
     "AgentExecutionError",
@@ -79,6 +80,8 @@ ErrorKind = Literal[
     "cancelled",
 ]
 
+OTHERS = "install the package that brings any other one"
+"""The remedy where a name is unknown, after a list of those that are known."""
 RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limited", "timeout", "connection", "server"})
 
 

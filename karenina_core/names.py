@@ -5,6 +5,9 @@ The core lists its own names. Any other distribution adds names to the public pa
 
     NAMES = {"karenina_core": {"Benchmark": "my_runs.benchmark"}}
 
+`{"deprecated": {"karenina_core.Old": ("karenina_core.New", "0.3")}}` in a table says that a name is replaced by another
+one, and in which version of karenina-core it will be gone: whoever uses it is warned.
+
 Such tables are read when a name is asked for that the core does not have. A name of the core, or of a module of a
 public package, keeps its meaning whatever a table says; of two distributions with the same name one has it (see
 `plugin.discovery.Rank`). `problems` lists what was left out.
@@ -16,6 +19,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,7 +40,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "Key": "karenina_core.pipeline.keys",
         "ModelConfig": "karenina_core.values.config",
         "ModelIdentity": "karenina_core.values.identity",
+        "KareninaDeprecationWarning": "karenina_core.plugin.api",
         "Outcome": "karenina_core.values.outcome",
+        "PLUGIN_API": "karenina_core.plugin.api",
         "Question": "karenina_core.values.question",
         "RetryPolicy": "karenina_core.values.config",
         "Rubric": "karenina_core.values.rubric",
@@ -82,6 +88,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 }
 """Public package -> name -> module, of the core itself."""
 Table = Mapping[str, Mapping[str, str]]
+Replaced = Mapping[str, tuple[str, str]]
+DEPRECATED: Replaced = {}
+"""Public name -> what to use instead, and the version in which it will be gone; of the core itself."""
 
 
 def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -95,7 +104,15 @@ def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
         if name == "__all__":
             return sorted(public_names(package))
         value = _imported(own[name], name) if name in own else _of_others(package, name)
-        setattr(sys.modules[package], name, value)
+        every = DEPRECATED if name in own or isinstance(value, ModuleType) else _declared()[2]
+        if replaced := every.get(f"{package}.{name}"):
+            import warnings
+
+            from .plugin.api import deprecation
+
+            warnings.warn(deprecation(f"{package}.{name}", instead=replaced[0], gone=replaced[1]), stacklevel=2)
+        else:  # one that is deprecated is not kept: each place that uses it is warned
+            setattr(sys.modules[package], name, value)
         return value
 
     def __dir__() -> list[str]:
@@ -111,7 +128,7 @@ def public_names(package: str) -> Mapping[str, str]:
 
 def problems() -> tuple[str, ...]:
     """Names of installed distributions that are left out, and why."""
-    tables, left_out = _declared()
+    tables, left_out, _ = _declared()
     modules = [
         f"{package}.{name} is a module of {CORE}, not what the names of an installed package say"
         for package, names in tables.items()
@@ -153,24 +170,30 @@ def _imported(module: str, name: str) -> Any:
     return found if module.endswith(f".{name}") else getattr(found, name)
 
 
-def _declared() -> tuple[Table, tuple[str, ...]]:
+def _declared() -> tuple[Table, tuple[str, ...], Replaced]:
     from .entry_points import installed_entry_points
 
     return _merged(tuple(sorted(installed_entry_points(GROUP))))
 
 
 @lru_cache(maxsize=1)
-def _merged(points: tuple[EntryPoint, ...]) -> tuple[Table, tuple[str, ...]]:
-    """The tables as one, and what is left out of it. Of distributions with the same name, one has it."""
+def _merged(points: tuple[EntryPoint, ...]) -> tuple[Table, tuple[str, ...], Replaced]:
+    """The tables as one, what is left out of it, and which names are deprecated.
+
+    Of distributions with the same name, one has it.
+    """
     from .entry_points import owner
 
     offered: dict[tuple[str, str], dict[str, EntryPoint]] = {}
     merged: dict[str, dict[str, str]] = {package: {} for package in NAMES}
-    left_out = []
+    left_out: list[str] = []
+    replaced: dict[str, tuple[str, str]] = {}
     for point in points:
         try:
-            for package, name, home in list(_entries(point.load())):
+            table = point.load()
+            for package, name, home in list(_entries(table)):
                 offered.setdefault((package, name), {}).setdefault(home, point)
+            replaced |= {name: (str(new), str(gone)) for name, (new, gone) in table.get("deprecated", {}).items()}
         except (Exception, SystemExit) as error:  # a stranger's module
             left_out.append(f"the names of {owner(point)} cannot be used: {type(error).__name__}: {error}")
     for (package, name), homes in offered.items():
@@ -181,12 +204,14 @@ def _merged(points: tuple[EntryPoint, ...]) -> tuple[Table, tuple[str, ...]]:
             keeper = owner(homes[kept]) if kept in homes else CORE
             others = ", ".join(sorted(owner(homes[home]) for home in rivals))
             left_out.append(f"{package}.{name} is that of {keeper}, not that of {others}")
-    return merged, tuple(left_out)
+    return merged, tuple(left_out), replaced
 
 
 def _entries(table: Table) -> Iterator[tuple[str, str, str]]:
     """`(package, name, module)` of everything in a table. Raises ValueError, and what reading no table raises."""
     for package, names in table.items():
+        if package == "deprecated":
+            continue
         if package not in NAMES:
             raise ValueError(f"there is no public package {package!r}, only {', '.join(NAMES)}")
         for name, home in names.items():

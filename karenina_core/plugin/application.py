@@ -18,6 +18,7 @@ from ..values.config import sections
 from ..values.result_parts import declared_parts, read_parts
 from . import hookspecs
 from .adapters import AdapterRegistry
+from .api import check_api, declared_api
 from .discovery import PluginInfo, Rank, Source, discover, load_all
 from .kinds import (
     HOOKS,
@@ -85,7 +86,7 @@ class Karenina:
         known = {name: info.state == "active" for name, info in self._infos.items()}
         self._settings = _structured_settings(self.tables, self.settings_classes, known)
         for registry in self.registries:
-            registry.settings = self.settings
+            registry.settings, registry.inactive = self.settings, self.inactive
 
     # Making one
 
@@ -278,6 +279,7 @@ class Karenina:
 
     def _draft(self, name: str, plugin: Any) -> Drafts:
         """Register one plugin and let it fill registries of its own."""
+        check_api(declared_api(plugin))
         self._manager.register(plugin, name)
         drafts: dict[type[Registry[Any]], Registry[Any]] = {}
         for hook, impl in self._own(plugin):
@@ -357,7 +359,8 @@ def _structured_settings(
             why = (
                 "the plugin has no settings"
                 if name in known
-                else f"there is no such plugin{did_you_mean(name, classes)}"
+                else f"no installed package has this plugin{did_you_mean(name, classes)}; "
+                "install the one that has it, or remove the table"
             )
             problems.append(Problem(f"plugins.{name}", why))
     for name in classes:

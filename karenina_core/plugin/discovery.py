@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Callable, Iterable
 from functools import cache, cached_property
 from importlib.metadata import EntryPoint, PackageNotFoundError, requires
@@ -19,6 +20,7 @@ from stevedore.named import NamedExtensionManager
 
 from ..entry_points import every_entry_point, installed_entry_points, name_and_version
 from ..errors import PluginError, one_line
+from .api import check_api, declared_api, written_api
 from .markers import PROJECT
 
 GROUP = "karenina.plugins"
@@ -128,13 +130,15 @@ class _OneEntryPoint(NamedExtensionManager[Any]):
 
 
 def load(source: Source) -> Any:
-    """Import a plugin. Raises PluginError with the reason, whatever the plugin's module did."""
+    """Import what an entry point names. Raises PluginError with the reason, whatever its module did, and for what is
+    written for a version of the plugin API that is not supported."""
     try:
         manager = _OneEntryPoint(source.entry_point)
         failure = manager.failure
     except (Exception, SystemExit) as error:
         failure = error
     if failure is not None:
+        check_api(written_api(source.entry_point.module), source.distribution)  # perhaps it needs what is not here
         missing = getattr(failure, "name", None) if isinstance(failure, ModuleNotFoundError) else None
         if missing and not f"{source.entry_point.module}.".startswith(f"{missing}."):
             raise PluginError(f"needs the package {missing!r}, which is not installed") from failure
@@ -142,7 +146,10 @@ def load(source: Source) -> Any:
         if isinstance(failure, SyntaxError) and failure.filename:
             where = f"{failure.filename}, line {failure.lineno}: "
         raise PluginError(f"cannot be imported: {where}{one_line(failure)}") from failure
-    return manager.extensions[0].plugin
+    plugin = manager.extensions[0].plugin
+    declared = declared_api(sys.modules.get(source.entry_point.module))
+    check_api(declared_api(plugin) if declared is None else declared, source.distribution)
+    return plugin
 
 
 @frozen

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from attrs import field, frozen
 
-from ..errors import DuplicateName, PluginError, UnknownName, did_you_mean
+from ..errors import OTHERS, DuplicateName, PluginError, UnknownName, did_you_mean
 
 T = TypeVar("T")
 Drafts = Mapping[type["Registry[Any]"], "Registry[Any]"]
@@ -91,6 +91,8 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
     """What to do with one that has not."""
     settings: Callable[[str], Any] = staticmethod(lambda plugin: None)
     """The settings of a plugin, or None; the application sets it once it knows them."""
+    inactive: Callable[[], str] = staticmethod(str)
+    """The plugins that are not active, and why, for errors; set by the application."""
 
     def __init__(
         self, plugin: str = "", entries: Mapping[str, Entry[T]] | None = None, *, frozen: bool = False
@@ -138,7 +140,8 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
         """The thing of this name. Raises UnknownName and PluginError."""
         if name not in self._entries:
             known, what = ", ".join(self) or "none", self.unknown or f"no {self.kind} is called"
-            raise UnknownName(f"{what} {name!r}{did_you_mean(name, self)}; there is: {known}")
+            hint = f"{did_you_mean(name, self)}; there is: {known}; {OTHERS}"
+            raise UnknownName(f"{what} {name!r}{hint}{f'.{inactive}' if (inactive := self.inactive()) else ''}")
         return self._entries[name].load()
 
     def make(self, name: str, *arguments: Any) -> Any:

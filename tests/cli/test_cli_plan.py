@@ -125,7 +125,7 @@ def test_features_are_switched_and_explained(run: Run, install: Files) -> None:
 def test_a_benchmark_s_questions(run: Run, write_benchmark: Files) -> None:
     path = write_benchmark("q0", "q1", unfinished=["q1"], rating=[TRAIT])
     document = json.loads(run("plan", path, "--json").stdout)
-    assert set(document) == KEYS | {"questions"}
+    assert set(document) == KEYS | {"questions", "unusable_templates", "warnings"}
     assert document["mode"] == "template_and_rubric"
     assert document["questions"] == [
         {"id": "q0", "traits": ["regex"], "left_out": None},

@@ -330,7 +330,7 @@ def test_a_mistake_names_the_source_of_its_field(write: Callable[[str], Path], m
         ("run.features = 'abstention'", "expected a list of names"),
         ("run.answering_models = 'small'", "expected a list of names of [models.NAME] tables"),
         ("[run", "is not a TOML file"),
-        ("[plugins.no_such_plugin]\nx = 1", "there is no such plugin"),
+        ("[plugins.no_such_plugin]\nx = 1", "no installed package has this plugin"),
     ],
 )
 def test_a_file_of_the_wrong_shape(text: str, errors: str, write: Callable[[str], Path]) -> None:

@@ -129,7 +129,7 @@ def bare(
         run([sys.executable, "-m", "venv", folder], folder.parent)
         ours = [name.partition("[")[0] for name in distributions if name.startswith("karenina-")]
         extras = ["karenina-testing"] if "karenina-core[testing]" in distributions else []
-        known = [name for name in (*ours, *extras) if not name.startswith("karenina-stranger")]
+        known = [name for name in (*ours, *extras) if not name.startswith(("karenina-stranger", "karenina-example"))]
         links = [option for place in (*places(*known), *built) for option in ("--find-links", str(place))]
         install = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-index", *links]
         run([*install, *distributions], folder.parent)

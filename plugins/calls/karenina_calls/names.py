@@ -12,9 +12,12 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "karenina_core.ports": {
         "EmbedderPort": "karenina_calls.services.embedding",
         "Embeddings": "karenina_calls.services.embedding",
+        "Endpoint": "karenina_calls.wire.endpoints",
+        "HttpPort": "karenina_calls.wire.http",
         "ParsesModels": "karenina_calls.models.pydantic_replies",
         "SearchResult": "karenina_calls.tools.search",
         "SearchTool": "karenina_calls.tools.search",
+        "sanitize": "karenina_calls.ports.text",
         "ToolServer": "karenina_calls.tools.tool_servers",
         "tool_digest": "karenina_calls.tools.tool_servers",
     },

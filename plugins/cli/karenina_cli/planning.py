@@ -58,18 +58,34 @@ def plan(path: Path | None, options: Mapping[str, Any]) -> int:
         benchmark = Benchmark.load(path, app=loaded.app) if path else None
         found = planned(loaded.app, loaded.config, benchmark)
         document = {**next(iter(found.plans.values())).describe(), "problems": list(found.problems)}
+        unusable: list[tuple[str, str]] = []
         if benchmark is not None:
             document["questions"] = [asdict(row) for row in found.questions]
+            document["warnings"] = list(benchmark.warnings)
+            unusable = asyncio.run(_unusable(loaded.app, benchmark, found.questions))
+            document["unusable_templates"] = dict(unusable)
         parts: list[Part] = []
         frequency = Counter(row.traits for row in found.questions if row.left_out is None)
         for traits, orchestrator in found.plans.items():
             parts += _plan_parts(orchestrator, traits, frequency[traits] if found.questions else None)
         left_out = [(row.id, row.left_out) for row in found.questions if row.left_out is not None]
         parts.append(Table(("question", "reason"), left_out, "Questions left out"))
+        parts.append(Table(("question", "reason"), unusable, "Templates that cannot be used"))
+        if benchmark is not None:
+            parts.append(listing("Warnings of the benchmark", [(text,) for text in benchmark.warnings]))
         print_found(document, parts, out, as_json=options["as_json"])
         for problem in found.problems:
             note(f"Error: {problem}")
     return COULD_NOT_RUN if found.problems else OK
+
+
+async def _unusable(
+    app: Karenina, benchmark: BenchmarkData, questions: Iterable[PlannedQuestion]
+) -> list[tuple[str, str]]:
+    """`(id, reason)` of questions that would run and whose template cannot be used. Runs no code of the benchmark."""
+    loader = TemplateLoader(app, "refuse")
+    checked = [(await _checked(benchmark.question(row.id), loader))[0] for row in questions if row.left_out is None]
+    return [(question.id, question.reason) for question in checked if question.state == "unusable"]
 
 
 def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData | None = None) -> Planned:

@@ -68,7 +68,9 @@ class Commands(click.Group):
         if name not in points and name in self.elsewhere:
             raise click.UsageError(f"{name} is not installed; type: pip install '{self.elsewhere[name]}'", ctx)
         if name not in points and not name.startswith("-"):
-            raise click.UsageError(f"no command is called {name!r}{did_you_mean(name, points)}.", ctx)
+            raise click.UsageError(
+                f"no command is called {name!r}{did_you_mean(name, points)}; install the package that brings it.", ctx
+            )
         if len(owners := [owner_of(point) for point in points.get(name, ())]) > 1:
             note(f"{' and '.join(owners)} both provide the command {name!r}; that of {owners[0]} is run")
         return super().resolve_command(ctx, args)

@@ -13,7 +13,7 @@ from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
-from karenina_core.errors import PluginError, PortError, Problem, TemplateError, did_you_mean, one_line
+from karenina_core.errors import PluginError, PortError, Problem, TemplateError, UnknownName, one_line
 from karenina_core.pipeline.stage import in_mode
 
 from .equivalence import Accepted, Pair, Wrong, opinions
@@ -86,8 +86,10 @@ class EmbeddingCheck(Stage):
         name, model = config.embedding_check_embedder, config.embedding_check_model
         known = app.registry(EmbedderRegistry)
         if name not in known:
-            what = f"no embedder is called {name!r}{did_you_mean(name, known)}; there is: {', '.join(known) or 'none'}."
-            return [Problem("embedding_check_embedder", f"{what}{app.inactive()}")]
+            try:
+                known.load(name)
+            except UnknownName as error:
+                return [Problem("embedding_check_embedder", str(error))]
         if not config.parsing_models:
             return []
         try:

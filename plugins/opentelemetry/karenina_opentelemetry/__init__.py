@@ -1,4 +1,4 @@
-"""Spans for runs, items, stages, calls of models, agents and tools.
+"""Spans for runs, items, stages, calls of models, agents and tools, and metrics of items and calls.
 
 While it is off, nothing is imported and nothing is wrapped.
 """
@@ -56,11 +56,29 @@ def karenina_wrap_stage(stage: Any, app: Any) -> Any | None:
 @hookimpl
 @neutral
 def karenina_wrap_call(target: Any, app: Any) -> Any | None:
-    if not _is_on(app):
-        return None
-    from .calls import around
+    spans = None
+    if _is_on(app):
+        from .calls import around
 
-    return around(target, app)
+        spans = around(target, app)
+    if not _counts(app):
+        return spans
+    from .metrics import measured
+
+    return measured(target, app, spans)
+
+
+@hookimpl
+def karenina_item_finished(result: Any, app: Any) -> None:
+    if _counts(app):
+        from .metrics import instruments_of
+
+        instruments_of(app).finished(result)
+
+
+def _counts(app: Any) -> bool:
+    settings = app.settings(NAME)
+    return settings is not None and settings.metrics
 
 
 def _is_on(app: Any) -> bool:

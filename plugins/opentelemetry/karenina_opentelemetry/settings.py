@@ -24,6 +24,8 @@ class TracingSettings:
     such as `OTEL_EXPORTER_OTLP_ENDPOINT` decide, and then `http://localhost:4318`."""
     content: bool = False
     """Whether spans hold content: messages, arguments and answers of tools, reasons. Known secrets are masked."""
+    metrics: bool = False
+    """Whether items and calls are counted and measured, for the meter provider of the program; also without spans."""
 
     def __attrs_post_init__(self) -> None:
         if problems := [Problem("endpoint", text) for text in self._complaints()]:

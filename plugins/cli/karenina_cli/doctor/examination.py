@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -22,6 +23,7 @@ from karenina_core import __version__
 from karenina_core.errors import KareninaError, one_line
 from karenina_core.names import problems
 from karenina_core.plugin.adapters import AdapterSpec
+from karenina_core.plugin.api import PLUGIN_API, KareninaDeprecationWarning
 from karenina_core.plugin.application import Karenina
 from karenina_core.plugin.command_line import Section
 from karenina_core.plugin.discovery import misplaced
@@ -40,16 +42,17 @@ COLUMNS = ("interface", "plugin", "state", "reason")
 def examine(*, deep: bool = False, as_json: bool = False) -> int:
     """Print what was found. Returns the exit code."""
     with own_stdout() as out:
-        app = Karenina.installed()
+        app, deprecated = _installed()
         sections = _sections("karenina.doctor", lambda section: section(app))
         found = findings(app, sections, deep=deep)
+        found["problems"] += deprecated
         states: dict[str, list[str]] = {}
         for plugin in found["plugins"]:
             states.setdefault(plugin["state"], []).append(plugin["name"])
         folder = found["run_directory"]
         variables = ", ".join(found["environment"]) or "no API keys and no KARENINA_ variables"
         parts = [
-            f"karenina-core {found['karenina_core']}, Python {found['python']}",
+            f"karenina-core {found['karenina_core']} (plugin API {found['plugin_api']}), Python {found['python']}",
             *(f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())),
             "",
             *_section(Section.of("adapters", "Adapters", COLUMNS, found["adapters"])),
@@ -65,6 +68,20 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
         for problem in found["problems"]:
             note(f"Problem: {problem}")
     return OK if found["usable"] else COULD_NOT_RUN
+
+
+def _installed() -> tuple[Karenina, list[str]]:
+    """The installed plugins, and what they use that is deprecated, each once with its place."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", KareninaDeprecationWarning)
+        app = Karenina.installed()
+    found = []
+    for warning in caught:
+        if issubclass(warning.category, KareninaDeprecationWarning):
+            found.append(f"{warning.message} ({warning.filename}, line {warning.lineno})")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return app, list(dict.fromkeys(found))
 
 
 def examine_run(folder: Path, *, replace: bool = False, as_json: bool = False) -> int:
@@ -140,6 +157,7 @@ def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = Fa
         "problems": [*failed, *noted, *none, *misplaced(), *app.warnings, *problems(), *brought, *unsuitable],
         "python": platform.python_version(),
         "karenina_core": __version__,
+        "plugin_api": PLUGIN_API,
         "plugins": plugins,
         "run_settings": [asdict(section) for section in app.sections],
         "adapters": adapters,

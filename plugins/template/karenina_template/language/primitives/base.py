@@ -148,8 +148,9 @@ def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> Verificati
         raise TemplateError(f'a primitive is written {{"type": "ExactMatch", ...}}, not {spec!r}')
     name = spec["type"]
     if name not in primitives:
-        known = ", ".join(sorted(primitives)) or "none; is the plugin that provides them active?"
-        raise TemplateError(f"unknown primitive {name!r}{did_you_mean(name, primitives)}; there are {known}")
+        known = ", ".join(sorted(primitives)) or "none, as no plugin that brings some is active"
+        hint = f"{did_you_mean(name, primitives)}; install the package that brings it, or use one of these"
+        raise TemplateError(f"unknown primitive {name!r}{hint}: {known}")
     cls = primitives[name]
     if not issubclass(cls, VerificationPrimitive):
         raise TemplateError(f"{name} is no verification primitive: its class must derive from VerificationPrimitive")

@@ -1,0 +1,160 @@
+"""The packages of examples/plugins keep their promises and work together; without one, what is missing is said.
+
+They are installed from wheels, beside wheels of karenina.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karenina_core.testing import ScriptedServer, ServedRequest
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
+BENCHMARK = EXAMPLES / "benchmark"
+ANSWERS = {
+    "EcoRI": "It cuts at GAATTC.",
+    "T7": "Perhaps they are TATAGT, read on the other strand.",
+    "oxygen": "Hemoglobin does.",
+}
+JUDGED: dict[str, Any] = {"site": "gaattc", "bases": "5'-TATAGT", "protein": "hemoglobin"}
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def script(request: ServedRequest) -> Any:
+    """What the model says, and what the judge reads from it; the judge finds two spellings equivalent."""
+    if request.channel == "text":
+        return next(answer for word, answer in ANSWERS.items() if word in request.text)
+    assert request.schema is not None
+    found = {name: JUDGED.get(name, True) for name in request.schema["properties"]}
+    asked = request.schema["properties"].get("protein", {})
+    return {"protein": {"reasoning": "two spellings", "equivalent": True}} if "properties" in asked else found
+
+
+@contextmanager
+def acme() -> Iterator[ScriptedServer]:
+    """A server that speaks the protocol of the example."""
+    path = EXAMPLES / "acme" / "karenina_example_acme" / "checks.py"
+    spec = importlib.util.spec_from_file_location("acme_checks", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with ScriptedServer(script, wire=module.AcmeWire()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def venv(fresh: Callable[..., Path], build: Callable[[Path], Path]) -> Path:
+    """An environment with karenina and all examples."""
+    examples = [f"karenina-example-{name}" for name in NAMES]
+    return fresh(*examples, "karenina-embedding", "karenina-rubric", built=[build(EXAMPLES / name) for name in NAMES])
+
+
+def verify(server: ScriptedServer, out: Path) -> list[str | Path]:
+    urls = ("--answering-base-url", server.url, "--parsing-base-url", server.url)
+    options = ("--config", BENCHMARK / "run.toml", *urls, "--sink", "tables:results.sqlite", "--out", out)
+    return ["verify", BENCHMARK / "benchmark.jsonld", *options]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_own_tests_pass(name: str, build: Callable[[Path], Path], tmp_path: Path) -> None:
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", tmp_path]
+    wheel = next(build(EXAMPLES / name).glob("*.whl"))
+    subprocess.run([*map(str, install), str(wheel)], check=True, capture_output=True, timeout=60)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("KARENINA_", "PYTEST"))}
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=EXAMPLES / name,
+        env={**kept, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_one_benchmark_uses_all_of_them(venv: Path, run: Run, tmp_path: Path) -> None:
+    karenina = venv / "bin" / "karenina"
+    with acme() as server:
+        run([karenina, *verify(server, tmp_path / "run")], tmp_path)
+        asked = server.count
+        run([karenina, *verify(server, tmp_path / "again")], tmp_path)
+        assert server.count == asked  # karenina-example-cache
+    lines = (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()
+    results = {result["metadata"]["question_id"]: result for result in map(json.loads, lines)}
+    assert {name: result["metadata"]["outcome"] for name, result in results.items()} == dict.fromkeys(
+        ("ecori", "primer", "oxygen"), "passed"
+    )
+    assert results["primer"]["extensions"]["guard"] == {"words": 9}
+    assert results["oxygen"]["template"]["embedding_override_applied"] is True
+    assert results["oxygen"]["template"]["embedding_model_used"] == "letters-3"
+    scores = {name: result["rubric"]["extra_trait_scores"]["hedging"]["Certain"] for name, result in results.items()}
+    assert scores == {"ecori": True, "primer": False, "oxygen": True}
+    with closing(sqlite3.connect(tmp_path / "results.sqlite")) as tables:
+        rows = tables.execute("SELECT DISTINCT name, correct FROM fields ORDER BY name").fetchall()
+        assert rows == [("bases", 1), ("protein", 1), ("site", 1)]
+    assert len(run([karenina, "slowest", tmp_path / "run"], tmp_path).stdout.splitlines()) == 3
+
+
+TABLE = "no installed package has this plugin"
+OTHERS = "; install the package that brings any other one"
+MISSING = {
+    "guard": ("plan", f"plugins.example-guard: {TABLE}"),
+    "cache": ("plan", f"plugins.example-cache: {TABLE}"),
+    "embedder": (
+        "plan",
+        "embedding_check_embedder: no embedder is called 'trigrams'; there is: litellm, minilm, "
+        f"sentence_transformers{OTHERS}",
+    ),
+    "trait": ("plan", "(trait 'Certain'): additionalType 'karenina:GlobalHedgingTrait' is unknown"),
+    "primitive": (
+        "plan",
+        "unknown primitive 'DnaMatch' (did you mean 'DateMatch'?); install the package that brings it",
+    ),
+    "sink": ("verify", "no sink is called 'tables'; there is: "),
+    "acme": ("verify", f"no adapter serves the interface 'acme'; there is: manual{OTHERS}"),
+    "command": ("slowest", "no command is called 'slowest'; install the package that brings it"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_one_of_them_it_says_what_is_missing(
+    name: str, venv: Path, run: Run, build: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    command, sentence = MISSING[name]
+    pip = [venv / "bin" / "python", "-m", "pip"]
+    run([*pip, "uninstall", "--quiet", "--yes", f"karenina-example-{name}"], tmp_path)
+    try:
+        with acme() as server:
+            words = {
+                "plan": ["plan", BENCHMARK / "benchmark.jsonld", "--config", BENCHMARK / "run.toml"],
+                "verify": verify(server, tmp_path / "run"),
+                "slowest": ["slowest", tmp_path],
+            }[command]
+            said = subprocess.run(
+                [str(word) for word in (venv / "bin" / "karenina", *words)],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            assert server.count == 0, "something was paid for"
+    finally:
+        wheel = next(build(EXAMPLES / name).glob("*.whl"))
+        run([*pip, "install", "--quiet", "--no-index", "--no-deps", wheel], tmp_path)
+    assert sentence in " ".join((said.stdout + said.stderr).split())
+    assert "Traceback" not in said.stderr
