@@ -332,7 +332,11 @@ def test_nothing_is_asked_of_an_embedder_before_the_feature_is_on(written: Make)
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("writen", "did you mean 'written'?"), ("other", "there is: written; install the package"), ("written", "install it")],
+    [
+        ("writen", "did you mean 'written'?"),
+        ("other", "there is: written; install the package"),
+        ("written", "install it"),
+    ],
 )
 def test_an_embedder_that_cannot_work_is_reported_before_a_run(written: Make, name: str, words: str) -> None:
     config = VerificationConfig(
