@@ -35,7 +35,7 @@ OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
 def tokens(result: VerificationResult) -> dict[str, int]:
     """`{"input", "output", "total"}` of the calls for a result; 0 where they are unknown."""
     total = result.generation.usage_metadata.get(TOTAL)
-    rows = _rows(result).values() if total is None else (total,)
+    rows = (total,) if isinstance(total, Mapping) else _rows(result).values()
     return {name: sum([row[key] for row in rows if is_number(row.get(key))]) for name, key in TOKENS.items()}
 
 
@@ -236,7 +236,7 @@ class Tally:
         found.add(result, traits, position)
         self._add_parts(result, traits)
         self.removed.update(sources_noted(about.warnings))
-        if total := result.generation.usage_metadata.get("total"):
+        if total := result.generation.usage_metadata.get(TOTAL):
             self.calls.add(total)
             attempts = total.get("attempts", replies_of(total))
             self.failed_attempts += attempts - replies_of(total) if is_number(attempts) else 0
