@@ -622,7 +622,7 @@ def test_a_batch_that_may_be_at_the_provider_is_looked_for_by_a_resumed_run(
         questions = [make_question(n) for n in range(3)]
         results = verified(server, make_app(), questions, tmp_path / "run")
         assert outcomes(results) == [f"error({outcome})"] * 3
-        assert any("not told whether it took the batch" in note for note in results.notes)
+        assert any("has not said whether it took the batch" in note for note in results.notes)
         assert (statuses(tmp_path / "run"), len(server.batches)) == (["sending"], 1)
         server.fault = lambda *asked: None
         assert outcomes(Child(server, tmp_path / "run", questions, plugin_names).resume(**how)) == ["passed"] * 3
