@@ -23,6 +23,7 @@ from karenina_core.plugin.discovery import PluginInfo, Source, discover, load, l
 from karenina_core.plugin.kinds import SinkRegistry, StageRegistry, TraitRegistry
 from karenina_core.plugin.registry import Registry
 
+from . import examples  # noqa: F401  # first: without hypothesis it says what to install
 from .adapters.adapters import adapter_checks
 from .checks import Check, Fault, Promises, expecting, promise_checks
 from .commands import command_checks, installed_commands
