@@ -41,17 +41,19 @@ class AnthropicMessages(HttpPort):
     """An `LLMPort` and `StreamingLLMPort` for one model behind the Messages API."""
 
     @cached_property
-    def _endpoint(self) -> Endpoint:
-        return endpoint_of(self._config)
+    def endpoint(self) -> Endpoint:
+        return endpoint_of(self.config)
 
     @property
     def capabilities(self) -> PortCapabilities:
         return CAPABILITIES
 
-    def _headers(self) -> dict[str, str]:
-        return headers_of(self._config, self._endpoint.key)
+    def headers(self) -> dict[str, str]:
+        return headers_of(self.config, self.endpoint.key)
 
-    def _error(self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None) -> PortError:
+    def error_from(
+        self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None
+    ) -> PortError:
         return error_of(status, body, where=where, retry_after=retry_after)
 
     async def ainvoke(
@@ -65,8 +67,8 @@ class AnthropicMessages(HttpPort):
     ) -> LLMResponse:
         """Ask once. The answer in `call` ends what the prompt cache may keep; `call` is not sent. Raises PortError."""
         body = self._body(messages, output, temperature, tools, call)
-        with self._failures():
-            return reply_from_wire(await self._reply(body), output)
+        with self.failures():
+            return reply_from_wire(await self.ask(body), output)
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
@@ -78,11 +80,11 @@ class AnthropicMessages(HttpPort):
         body = {**self._body(messages, call=call), "stream": True}
         clock = asyncio.get_running_loop().time
         started = clock()
-        with self._failures():
-            async with asyncio.timeout(self._endpoint.timeout):
-                response = await self._posted(body)
+        with self.failures():
+            async with asyncio.timeout(self.endpoint.timeout):
+                response = await self.post(body)
             try:
-                received = timed(pieces(response, self._endpoint.limit), self._endpoint.timeout - (clock() - started))
+                received = timed(pieces(response, self.endpoint.limit), self.endpoint.timeout - (clock() - started))
                 if response.content_type != "text/event-stream":  # a gateway that does not stream answers at once
                     reply = reply_from_wire(json_object(b"".join([piece async for piece in received])))
                     yield reply.content
@@ -103,7 +105,7 @@ class AnthropicMessages(HttpPort):
         tools: Sequence[Tool] = (),
         call: CallContext | None = None,
     ) -> dict[str, Any]:
-        config, extra = self._config, self._endpoint.extra
+        config, extra = self.config, self.endpoint.extra
         body: dict[str, Any] = {
             "model": model_name(config),
             "max_tokens": config.max_tokens or DEFAULT_MAX_TOKENS,
