@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from urllib.parse import urlsplit, urlunsplit
 
 from karenina_calls.wire.endpoints import (
@@ -11,6 +10,7 @@ from karenina_calls.wire.endpoints import (
     address_problems,
     api_path,
     extra_problems,
+    json_problems,
     key_problems,
 )
 
@@ -35,11 +35,7 @@ def check_config(config: ModelConfig) -> list[str]:
     """What keeps this configuration from working, one `field: message` each."""
     url, extra = config.endpoint_base_url, config.extra_kwargs
     problems = [*(address_problems(url) if url else [NO_ADDRESS]), *extra_problems(extra, RESERVED)]
-    try:
-        json.dumps(dict(extra), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        problems.append(f"extra_kwargs: must be JSON, because they go into the request ({error})")
-    return [*problems, *key_problems(config)]
+    return [*problems, *json_problems(extra), *key_problems(config)]
 
 
 def completions_url(config: ModelConfig) -> str:

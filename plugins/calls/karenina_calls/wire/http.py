@@ -9,21 +9,23 @@ import asyncio
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BytesIO
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
 import aiohttp
 from attrs import define
 
 from karenina_core.errors import PortError, one_line
+from karenina_core.ports.values import LLMResponse
 from karenina_core.secrets import SHORTEST
 from karenina_core.values.config import ModelConfig
 
+from ..ports.text import sanitize
 from ..secrets.redaction import redactor
-from .bodies import ACCEPTED_ENCODINGS, pieces, whole
+from .bodies import ACCEPTED_ENCODINGS, events, pieces, whole
 from .endpoints import Endpoint
 from .openai_errors import error_from_wire, json_from_wire, retry_after_seconds
 
@@ -65,6 +67,16 @@ class Connections:
 
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Connections]] = WeakKeyDictionary()
 """Held by their users alone."""
+
+
+class Folding(Protocol):
+    """The events of one streamed reply, put together."""
+
+    def texts(self, received: AsyncIterator[bytes]) -> AsyncIterator[str]:
+        """Take in the events and give the text that they add. Raises PortError, also where the reply is not whole."""
+
+    def body(self) -> Mapping[str, Any]:
+        """What the server would have sent without streaming."""
 
 
 class HttpPort(ABC):
@@ -126,7 +138,32 @@ class HttpPort(ABC):
             data = await self._whole(await self._posted(body))
         return json_object(data)
 
-    async def _posted(self, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
+    async def _streamed(
+        self, body: Mapping[str, Any], folded: Folding, read: Callable[[Mapping[str, Any]], LLMResponse], url: str = ""
+    ) -> AsyncIterator[str | LLMResponse]:
+        """The texts of a reply as they arrive, and the reply, which `read` makes of a body. Raises PortError.
+
+        A server that does not stream answers at once.
+        """
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        with self._failures():
+            async with asyncio.timeout(self._endpoint.timeout):
+                response = await self._posted(body, url)
+            try:
+                received = timed(pieces(response, self._endpoint.limit), self._endpoint.timeout - (clock() - started))
+                if response.content_type != "text/event-stream":
+                    reply = read(json_object(b"".join([piece async for piece in received])))
+                    yield reply.content
+                    yield reply
+                    return
+                async for text in folded.texts(events(received)):
+                    yield sanitize(text)[0]
+            finally:
+                response.release()
+            yield read(folded.body())
+
+    async def _posted(self, body: Mapping[str, Any], url: str = "") -> aiohttp.ClientResponse:
         """The response to a request, once its headers have arrived. Raises PortError for an error status.
 
         The caller releases it: back into the pool where the whole body was read, closed otherwise.
@@ -134,7 +171,7 @@ class HttpPort(ABC):
         data = json.dumps(body).encode()
         # In pieces: no other task runs while bytes are sent.
         sent = data if len(data) <= AT_ONCE else BytesIO(data)
-        return await self._requested(self._endpoint.where, "POST", self._endpoint.url, data=sent)
+        return await self._requested(self._endpoint.where, "POST", url or self._endpoint.url, data=sent)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         try:
