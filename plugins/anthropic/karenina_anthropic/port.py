@@ -38,17 +38,19 @@ class AnthropicMessages(HttpPort):
     """An `LLMPort` and `StreamingLLMPort` for one model behind the Messages API."""
 
     @cached_property
-    def _endpoint(self) -> Endpoint:
-        return endpoint_of(self._config)
+    def endpoint(self) -> Endpoint:
+        return endpoint_of(self.config)
 
     @property
     def capabilities(self) -> PortCapabilities:
         return CAPABILITIES
 
-    def _headers(self) -> dict[str, str]:
-        return headers_of(self._config, self._endpoint.key)
+    def headers(self) -> dict[str, str]:
+        return headers_of(self.config, self.endpoint.key)
 
-    def _error(self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None) -> PortError:
+    def error_from(
+        self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None
+    ) -> PortError:
         return error_of(status, body, where=where, retry_after=retry_after)
 
     async def ainvoke(
@@ -62,13 +64,13 @@ class AnthropicMessages(HttpPort):
     ) -> LLMResponse:
         """Ask once. The answer in `call` ends what the prompt cache may keep; `call` is not sent. Raises PortError."""
         body = self._body(messages, output, temperature, tools, call)
-        with self._failures():
-            return reply_from_wire(await self._reply(body), output)
+        with self.failures():
+            return reply_from_wire(await self.ask(body), output)
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
         body = {**self._body(messages, call=call), "stream": True}
-        return StreamingLLMResponse(self._streamed(body, Folded(), reply_from_wire))
+        return StreamingLLMResponse(self.stream(body, Folded(), reply_from_wire))
 
     def _body(
         self,
@@ -78,7 +80,7 @@ class AnthropicMessages(HttpPort):
         tools: Sequence[Tool] = (),
         call: CallContext | None = None,
     ) -> dict[str, Any]:
-        config, extra = self._config, self._endpoint.extra
+        config, extra = self.config, self.endpoint.extra
         body: dict[str, Any] = {
             "model": model_name(config),
             "max_tokens": config.max_tokens or DEFAULT_MAX_TOKENS,

@@ -36,17 +36,19 @@ class GeminiGenerateContent(HttpPort):
     """An `LLMPort` and `StreamingLLMPort` for one model behind the Gemini API."""
 
     @cached_property
-    def _endpoint(self) -> Endpoint:
-        return endpoint_of(self._config)
+    def endpoint(self) -> Endpoint:
+        return endpoint_of(self.config)
 
     @property
     def capabilities(self) -> PortCapabilities:
         return CAPABILITIES
 
-    def _headers(self) -> dict[str, str]:
-        return {"x-goog-api-key": self._endpoint.key} if self._endpoint.key else {}
+    def headers(self) -> dict[str, str]:
+        return {"x-goog-api-key": self.endpoint.key} if self.endpoint.key else {}
 
-    def _error(self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None) -> PortError:
+    def error_from(
+        self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None
+    ) -> PortError:
         return error_of(status, body, where=where, retry_after=retry_after)
 
     async def ainvoke(
@@ -60,13 +62,13 @@ class GeminiGenerateContent(HttpPort):
     ) -> LLMResponse:
         """Ask once. `call` is not sent. Raises PortError."""
         body = self._body(messages, output, temperature, tools)
-        with self._failures():
-            return reply_from_wire(await self._reply(body), output)
+        with self.failures():
+            return reply_from_wire(await self.ask(body), output)
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
-        url = method_url(self._config, "streamGenerateContent", alt="sse")
-        return StreamingLLMResponse(self._streamed(self._body(messages), Folded(), reply_from_wire, url))
+        url = method_url(self.config, "streamGenerateContent", alt="sse")
+        return StreamingLLMResponse(self.stream(self._body(messages), Folded(), reply_from_wire, url))
 
     def _body(
         self,
@@ -75,7 +77,7 @@ class GeminiGenerateContent(HttpPort):
         temperature: float | None = None,
         tools: Sequence[Tool] = (),
     ) -> dict[str, Any]:
-        config, extra = self._config, self._endpoint.extra
+        config, extra = self.config, self.endpoint.extra
         wanted = output_to_wire(output)
         settings = {
             "temperature": config.temperature,

@@ -64,7 +64,7 @@ def model_name(config: ModelConfig) -> str:
 
 
 def method_url(config: ModelConfig, method: str, **query: str) -> str:
-    """The URL of a model's method: `/v1beta` is added to a base URL without a version, unless it is to be left alone."""
+    """The URL of a model's method. A base URL without a version gets `/v1beta`, unless it is to be left alone."""
     parts = urlsplit(config.endpoint_base_url or BASE_URL)
     path = api_path(parts.path, config.extra_kwargs, SUFFIX, API_VERSION)
     asked = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *query.items()])

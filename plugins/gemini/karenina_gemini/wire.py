@@ -95,12 +95,9 @@ def _parts(message: Message, names: Mapping[str, str]) -> Iterator[dict[str, Any
 
 def _signatures(message: Message) -> dict[str, str]:
     """Signatures by the part that they came in."""
-    found = [block.signature.rpartition(":") for block in message.content if _is_signed(block)]
+    kept = [block.signature or "" for block in message.content if isinstance(block, ThinkingBlock)]
+    found = [signature.rpartition(":") for signature in kept]
     return {place: signature for place, _, signature in found if place == OF_TEXT or place.startswith(OF_CALL)}
-
-
-def _is_signed(block: Any) -> bool:
-    return isinstance(block, ThinkingBlock) and block.signature is not None
 
 
 def _signed(part: dict[str, Any], signature: str | None) -> dict[str, Any]:

@@ -35,8 +35,8 @@ class OpenAIEndpoint(HttpPort):
     """An `LLMPort` and `StreamingLLMPort` for one model behind an OpenAI-compatible server."""
 
     @cached_property
-    def _endpoint(self) -> Endpoint:
-        return endpoint_of(self._config)
+    def endpoint(self) -> Endpoint:
+        return endpoint_of(self.config)
 
     @property
     def capabilities(self) -> PortCapabilities:
@@ -55,24 +55,24 @@ class OpenAIEndpoint(HttpPort):
         body = self._body(messages, output, temperature)
         if tools:
             body["tools"] = tools_to_wire(tools)
-        with self._failures():
-            return reply_from_wire(await self._reply(body), output)
+        with self.failures():
+            return reply_from_wire(await self.ask(body), output)
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
         body = {"stream_options": {"include_usage": True}, **self._body(messages, None, None), "stream": True}
-        return StreamingLLMResponse(self._streamed(body, Folded(), reply_from_wire))
+        return StreamingLLMResponse(self.stream(body, Folded(), reply_from_wire))
 
     def _body(
         self, messages: Sequence[Message], output: OutputFormat | None, temperature: float | None
     ) -> dict[str, Any]:
-        config = self._config
+        config = self.config
         body: dict[str, Any] = {"model": config.name, "messages": messages_to_wire(messages)}
         if config.temperature is not None:
             body["temperature"] = config.temperature
         if config.max_tokens is not None:
             body["max_tokens"] = config.max_tokens
-        body.update(self._endpoint.extra)
+        body.update(self.endpoint.extra)
         if temperature is not None:
             body["temperature"] = temperature
         body.update(output_to_wire(output))

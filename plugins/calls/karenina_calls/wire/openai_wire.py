@@ -26,7 +26,7 @@ CUT_SHORT = frozenset({"length", "content_filter"})
 
 
 def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The `messages` field of a request.
+    """The `messages` field of a chat completions request.
 
     Thinking blocks are left out and each tool result becomes a message of its own. The protocol has no error flag for
     tool results: `[ERROR] ` precedes those that are errors. Lone surrogates are replaced, because UTF-8
@@ -62,7 +62,7 @@ def _message_to_wire(message: Message) -> list[dict[str, Any]]:
 
 
 def tools_to_wire(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """The `tools` field of a request."""
+    """The `tools` field of a chat completions request."""
     empty = {"type": "object", "properties": {}}
     return [
         {
@@ -74,7 +74,7 @@ def tools_to_wire(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def output_to_wire(output: OutputFormat | None) -> dict[str, Any]:
-    """The fields of a request that ask for this output; none for `text` and for None.
+    """The fields of a chat completions request that ask for this output; none for `text` and for None.
 
     `json_schema` sets `strict` where the schema has a strict form; otherwise it goes as it is, `strict` false.
     """
@@ -104,7 +104,7 @@ def _function_name(output: OutputFormat) -> str:
 
 
 def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None) -> LLMResponse:
-    """The reply in a response body.
+    """The reply in the body of a chat completions response.
 
     `output` is what was asked for: with the channel `tool_call` the arguments of the call are also given as
     `structured`, as they came. Flags, beside those of `sanitize`: `refusal` (the content is the model's refusal),
