@@ -20,7 +20,7 @@ from karenina_core.ports import (
     Tool,
 )
 
-from .settings import endpoint_of
+from .settings import endpoint_of, model_name
 from .stream import Folded
 
 CAPABILITIES = PortCapabilities(
@@ -69,7 +69,7 @@ class OpenAIEndpoint(HttpPort):
         self, messages: Sequence[Message], output: OutputFormat | None, temperature: float | None
     ) -> dict[str, Any]:
         config = self.config
-        body: dict[str, Any] = {"model": config.name, "messages": messages_to_wire(messages)}
+        body: dict[str, Any] = {"model": model_name(config), "messages": messages_to_wire(messages)}
         if config.temperature is not None:
             body["temperature"] = config.temperature
         if config.max_tokens is not None:

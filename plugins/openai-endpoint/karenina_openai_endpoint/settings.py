@@ -17,6 +17,9 @@ from karenina_calls.wire.endpoints import (
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
+INTERFACE = "openai_endpoint"
+PREFIX = "openai_endpoint:"
+"""In front of a model's name, where a text says both."""
 RESERVED = frozenset({"model", "messages", "stream"})
 NO_ADDRESS = (
     "endpoint_base_url: say where the server is, such as http://localhost:8000/v1 "
@@ -36,6 +39,11 @@ def check_config(config: ModelConfig) -> list[str]:
     url, extra = config.endpoint_base_url, config.extra_kwargs
     problems = [*(address_problems(url) if url else [NO_ADDRESS]), *extra_problems(extra, RESERVED)]
     return [*problems, *json_problems(extra), *key_problems(config)]
+
+
+def model_name(config: ModelConfig) -> str:
+    """As the server knows it."""
+    return config.name.removeprefix(PREFIX)
 
 
 def completions_url(config: ModelConfig) -> str:
