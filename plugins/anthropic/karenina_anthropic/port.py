@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from karenina_calls.ports.text import sanitize
-from karenina_calls.wire.bodies import events, pieces
 from karenina_calls.wire.endpoints import Endpoint
-from karenina_calls.wire.http import HttpPort, json_object, timed
+from karenina_calls.wire.http import HttpPort
 
 from karenina_core.errors import PortError
 from karenina_core.ports import (
@@ -33,6 +30,8 @@ CAPABILITIES = PortCapabilities(
     supports_structured_output=True,
     supports_streaming=True,
     supports_tools=True,
+    tells_thinking=True,
+    tells_cached_tokens=True,
     output_channels=("json_schema", "tool_call", "text"),
 )
 
@@ -72,30 +71,8 @@ class AnthropicMessages(HttpPort):
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
-        return StreamingLLMResponse(self._streamed(messages, call))
-
-    async def _streamed(
-        self, messages: Sequence[Message], call: CallContext | None
-    ) -> AsyncIterator[str | LLMResponse]:
         body = {**self._body(messages, call=call), "stream": True}
-        clock = asyncio.get_running_loop().time
-        started = clock()
-        with self.failures():
-            async with asyncio.timeout(self.endpoint.timeout):
-                response = await self.post(body)
-            try:
-                received = timed(pieces(response, self.endpoint.limit), self.endpoint.timeout - (clock() - started))
-                if response.content_type != "text/event-stream":  # a gateway that does not stream answers at once
-                    reply = reply_from_wire(json_object(b"".join([piece async for piece in received])))
-                    yield reply.content
-                    yield reply
-                    return
-                folded = Folded()
-                async for text in folded.texts(events(received)):
-                    yield sanitize(text)[0]
-            finally:
-                response.release()
-            yield reply_from_wire(folded.message)
+        return StreamingLLMResponse(self.stream(body, Folded(), reply_from_wire))
 
     def _body(
         self,

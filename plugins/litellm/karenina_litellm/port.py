@@ -86,6 +86,8 @@ class LiteLLM:
             supports_tools=True,
             output_channels=("json_schema", "tool_call", "json_object", "text"),
             tells_cost=True,
+            tells_thinking=True,
+            tells_cached_tokens=True,
         )
 
     async def aopen(self) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from karenina_calls.ports.text import sanitize
-from karenina_calls.wire.bodies import events, pieces
 from karenina_calls.wire.endpoints import Endpoint
-from karenina_calls.wire.http import HttpPort, json_object, timed
+from karenina_calls.wire.http import HttpPort
 from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
 from karenina_core.ports import (
@@ -23,13 +20,15 @@ from karenina_core.ports import (
     Tool,
 )
 
-from .settings import endpoint_of
+from .settings import endpoint_of, model_name
 from .stream import Folded
 
 CAPABILITIES = PortCapabilities(
     supports_structured_output=True,
     supports_streaming=True,
     supports_tools=True,
+    tells_thinking=True,
+    tells_cached_tokens=True,
     output_channels=("json_schema", "tool_call", "json_object", "text"),
 )
 
@@ -63,34 +62,14 @@ class OpenAIEndpoint(HttpPort):
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
-        return StreamingLLMResponse(self._streamed(messages))
-
-    async def _streamed(self, messages: Sequence[Message]) -> AsyncIterator[str | LLMResponse]:
         body = {"stream_options": {"include_usage": True}, **self._body(messages, None, None), "stream": True}
-        clock = asyncio.get_running_loop().time
-        started = clock()
-        with self.failures():
-            async with asyncio.timeout(self.endpoint.timeout):
-                response = await self.post(body)
-            try:
-                received = timed(pieces(response, self.endpoint.limit), self.endpoint.timeout - (clock() - started))
-                if response.content_type != "text/event-stream":  # a server that does not stream answers at once
-                    reply = reply_from_wire(json_object(b"".join([piece async for piece in received])))
-                    yield reply.content
-                    yield reply
-                    return
-                folded = Folded()
-                async for text in folded.texts(events(received)):
-                    yield sanitize(text)[0]
-            finally:
-                response.release()
-            yield reply_from_wire(folded.body())
+        return StreamingLLMResponse(self.stream(body, Folded(), reply_from_wire))
 
     def _body(
         self, messages: Sequence[Message], output: OutputFormat | None, temperature: float | None
     ) -> dict[str, Any]:
         config = self.config
-        body: dict[str, Any] = {"model": config.name, "messages": messages_to_wire(messages)}
+        body: dict[str, Any] = {"model": model_name(config), "messages": messages_to_wire(messages)}
         if config.temperature is not None:
             body["temperature"] = config.temperature
         if config.max_tokens is not None:

@@ -8,14 +8,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from attrs import evolve
 from karenina_calls.ports.structured import StructuredParser
-from karenina_openai_endpoint.port import OpenAIEndpoint
+from karenina_openai_endpoint.port import CAPABILITIES, OpenAIEndpoint
 from karenina_testing.plugins import declared_options
 
 from karenina_core import AdapterSpec, Karenina, ModelConfig
 from karenina_core.errors import ConfigError, ParseError
 from karenina_core.ports import UsageMetadata
-from karenina_core.ports.values import LLMResponse, ParsePortResult, PortCapabilities
+from karenina_core.ports.values import LLMResponse, ParsePortResult
 from karenina_core.testing import ScriptedLLM, adapter_checks, check_adapter
 
 PLANTED = {
@@ -156,7 +157,7 @@ def test_an_adapter_may_be_a_parser_only(failure: Any) -> None:
 class Toolless:
     """A port that was written before there were tools."""
 
-    capabilities = PortCapabilities()
+    capabilities = evolve(CAPABILITIES, supports_tools=False, supports_streaming=False)
 
     def __init__(self, config: ModelConfig) -> None:
         self.inner = OpenAIEndpoint(config)

@@ -17,6 +17,8 @@ from karenina_core.ports import (
     sanitize,
 )
 
+from . import PREFIX
+
 WHO = {"system": "director", "user": "person", "assistant": "engine"}
 
 
@@ -52,7 +54,7 @@ class Acme(HttpPort):
         """Ask once. Raises PortError; the core decides whether to ask again."""
         config = self.config
         says = [{"who": WHO[message.role], "says": sanitize(message.text)[0]} for message in messages]
-        body: dict[str, Any] = {"engine": config.name, "dialogue": says}
+        body: dict[str, Any] = {"engine": config.name.removeprefix(PREFIX), "dialogue": says}
         heat = config.temperature if temperature is None else temperature
         if heat is not None:
             body["heat"] = heat

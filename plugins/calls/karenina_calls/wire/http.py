@@ -9,21 +9,23 @@ import asyncio
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BytesIO
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
 import aiohttp
 from attrs import define
 
 from karenina_core.errors import PortError, one_line
+from karenina_core.ports.values import LLMResponse
 from karenina_core.secrets import SHORTEST
 from karenina_core.values.config import ModelConfig
 
+from ..ports.text import sanitize
 from ..secrets.redaction import redactor
-from .bodies import ACCEPTED_ENCODINGS, pieces, whole
+from .bodies import ACCEPTED_ENCODINGS, events, pieces, whole
 from .endpoints import Endpoint
 from .openai_errors import error_from_wire, json_from_wire, retry_after_seconds
 
@@ -65,6 +67,16 @@ class Connections:
 
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Connections]] = WeakKeyDictionary()
 """Held by their users alone."""
+
+
+class Folding(Protocol):
+    """The events of one streamed reply, put together."""
+
+    def texts(self, received: AsyncIterator[bytes]) -> AsyncIterator[str]:
+        """Take in the events and give the text that they add. Raises PortError, also where the reply is not whole."""
+
+    def body(self) -> Mapping[str, Any]:
+        """What the server would have sent without streaming."""
 
 
 class HttpPort(ABC):
@@ -143,7 +155,32 @@ class HttpPort(ABC):
             data = await self._whole(await self.post(body))
         return json_object(data)
 
-    async def post(self, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
+    async def stream(
+        self, body: Mapping[str, Any], folded: Folding, read: Callable[[Mapping[str, Any]], LLMResponse], url: str = ""
+    ) -> AsyncIterator[str | LLMResponse]:
+        """Post a call: the texts of the reply as they arrive, and the reply, which `read` makes of its body.
+
+        `url` is by default that of the endpoint. A server that does not stream answers at once. Raises PortError.
+        """
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        with self.failures():
+            async with asyncio.timeout(self.endpoint.timeout):
+                response = await self.post(body, url)
+            try:
+                received = timed(pieces(response, self.endpoint.limit), self.endpoint.timeout - (clock() - started))
+                if response.content_type != "text/event-stream":
+                    reply = read(json_object(b"".join([piece async for piece in received])))
+                    yield reply.content
+                    yield reply
+                    return
+                async for text in folded.texts(events(received)):
+                    yield sanitize(text)[0]
+            finally:
+                response.release()
+            yield read(folded.body())
+
+    async def post(self, body: Mapping[str, Any], url: str = "") -> aiohttp.ClientResponse:
         """Post a call: the response, once its headers have arrived, for replies that are read while they arrive.
 
         To be used within `failures`, which does not limit the time. Raises PortError for an error status.
@@ -152,7 +189,7 @@ class HttpPort(ABC):
         data = json.dumps(body).encode()
         # In pieces: no other task runs while bytes are sent.
         sent = data if len(data) <= AT_ONCE else BytesIO(data)
-        return await self._requested(self.endpoint.where, "POST", self.endpoint.url, data=sent)
+        return await self._requested(self.endpoint.where, "POST", url or self.endpoint.url, data=sent)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         try:
