@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, evolve
+from karenina_calls.agents.offered import OfferedCalls, schema_of
 from karenina_calls.agents.record import AgentRecord
-from karenina_calls.ports.text import sanitize
-from karenina_calls.tools.tool_calls import MOST_CHARACTERS, run_tool, shortened_answer
+from karenina_calls.tools.tool_calls import MOST_CHARACTERS
 from karenina_calls.wire.openai_wire import count_of
 
 from karenina_core.errors import PortError
-from karenina_core.ports.values import Limit, Tool, ToolOutcome
+from karenina_core.ports.values import Limit, Tool
 from karenina_core.values.message import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 
 SERVER = "karenina"
@@ -32,26 +32,19 @@ def own_name(name: str) -> str:
 
 def offered(sdk: Any, tools: Sequence[Tool], most_calls: int | None) -> Any:
     """The server, as the SDK's configuration of it. A call after `most_calls` is not run."""
-    begun: list[str] = []
+    calls = OfferedCalls(tools, most_calls)
 
     def handler(tool: Tool) -> Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]:
         async def handle(given: Mapping[str, Any]) -> dict[str, Any]:
-            if most_calls is not None and len(begun) >= most_calls:
-                outcome = ToolOutcome("there are no more calls of tools", is_error=True)
-            else:
-                begun.append(tool.name)
-                assert tool.run is not None  # only those are offered
-                outcome = await run_tool(tool.run, given)
-            text = shortened_answer(sanitize(outcome.content)[0])
-            return {"content": [{"type": "text", "text": text}], "is_error": outcome.is_error}
+            outcome = await calls.run(tool.name, given)
+            return {"content": [{"type": "text", "text": outcome.content}], "is_error": outcome.is_error}
 
         return handle
 
     inline = sdk.ToolAnnotations(maxResultSizeChars=2 * MOST_CHARACTERS)  # else long answers are put into files
     made = []
     for tool in tools:
-        schema = {"type": "object", "properties": {}, **tool.input_schema}  # else the SDK reads it as shorthand
-        made.append(sdk.tool(tool.name, tool.description, schema, annotations=inline)(handler(tool)))
+        made.append(sdk.tool(tool.name, tool.description, schema_of(tool), annotations=inline)(handler(tool)))
     return sdk.create_sdk_mcp_server(name=SERVER, tools=made)
 
 

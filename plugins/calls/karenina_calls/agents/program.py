@@ -36,6 +36,8 @@ MOST_OUTPUT = 2000
 """Characters kept of what the program prints beside its messages."""
 GRACE_SECONDS = 1.0
 """For each step: ending when stdin ends, ending at SIGTERM, having ended after SIGKILL."""
+DRAIN_SECONDS = 0.2
+"""For what an ended program has printed to arrive. Chosen, not measured."""
 
 
 @frozen(kw_only=True)
@@ -160,6 +162,8 @@ class AgentProgram:
         if (message := self._message(growing)) is not None:
             yield message
         if not self.finished:
+            await is_over(self._process, GRACE_SECONDS)  # then its exit code and its last words are known
+            await self._drained()
             raise ProgramEnded
 
     # What is known about it
@@ -199,8 +203,8 @@ class AgentProgram:
         self._ended = True
         self._signal("SIGKILL")
         await asyncio.to_thread(end_marked, MARK, self._surroundings.environment[MARK])
+        await self._drained()
         if self._listening is not None:
-            await asyncio.wait([self._listening], timeout=0.2)
             self._listening.cancel()
         close_pipes(process)
 
@@ -213,6 +217,11 @@ class AgentProgram:
             signal_group(self._process, name)
 
     # Reading
+
+    async def _drained(self) -> None:
+        """Wait for the end of stderr, unless another process holds it open."""
+        if self._listening is not None:
+            await asyncio.wait([self._listening], timeout=DRAIN_SECONDS)
 
     async def _listen(self, process: Process) -> None:
         assert process.stderr is not None
