@@ -21,6 +21,8 @@ OWN_SETTINGS = frozenset({MODE, MAX_BYTES})
 """Names in `extra_kwargs` that are meant for adapters and sent to no server."""
 DEFAULT_MAX_BYTES = 8_000_000
 """Chosen, not measured: far more than the text of a reply, and little enough to be held for every call."""
+SESSION_MAX_BYTES = 64_000_000
+"""What the program of an agent may write in one session."""
 SUFFIX = "/chat/completions"
 DEFAULT_TIMEOUT = 120.0
 VERSION = re.compile(r"v\d+\w*")
