@@ -29,7 +29,7 @@ class PortCapabilities:
     """Ways to ask for structured output, the strongest first."""
     needs_provider: bool = True
     """False where calls are answered without the provider, so that neither its key nor its address is needed."""
-    tells_cost: bool = False
+    reports_cost: bool = False
     """Whether replies say what they cost, for every model whose price is known."""
 
 

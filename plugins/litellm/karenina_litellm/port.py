@@ -85,7 +85,7 @@ class LiteLLM:
             supports_streaming=True,
             supports_tools=True,
             output_channels=("json_schema", "tool_call", "json_object", "text"),
-            tells_cost=True,
+            reports_cost=True,
         )
 
     async def aopen(self) -> None:
