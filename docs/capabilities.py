@@ -39,8 +39,8 @@ COLUMNS: Mapping[str, tuple[str, Declared]] = {
     "forced tool": ("channels", _channel("tool_call")),
     "JSON mode": ("channels", _channel("json_object")),
     "streams": ("streaming", lambda spec, capabilities: capabilities.supports_streaming),
-    "thinking": ("thinking", lambda spec, capabilities: capabilities.tells_thinking),
-    "cached tokens": ("cached_tokens", lambda spec, capabilities: capabilities.tells_cached_tokens),
+    "thinking": ("thinking", lambda spec, capabilities: capabilities.reports_thinking),
+    "cached tokens": ("cached_tokens", lambda spec, capabilities: capabilities.reports_cached_tokens),
     "batches": ("batches", lambda spec, capabilities: spec.batch_factory is not None),
 }
 """A capability, the check that looks at it, and where it is declared."""

@@ -30,8 +30,8 @@ CAPABILITIES = PortCapabilities(
     supports_structured_output=True,
     supports_streaming=True,
     supports_tools=True,
-    tells_thinking=True,
-    tells_cached_tokens=True,
+    reports_thinking=True,
+    reports_cached_tokens=True,
     output_channels=("json_schema", "tool_call", "text"),
 )
 

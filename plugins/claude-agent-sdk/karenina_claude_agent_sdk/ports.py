@@ -110,7 +110,7 @@ class ClaudeModel(_Port):
     @property
     def capabilities(self) -> PortCapabilities:
         return PortCapabilities(
-            supports_structured_output=True, output_channels=("json_schema", "text"), tells_cost=True
+            supports_structured_output=True, output_channels=("json_schema", "text"), reports_cost=True
         )
 
     async def ainvoke(
@@ -176,7 +176,7 @@ class ClaudeAgent(_Port):
             supports_tools=True,
             supports_file_tools=bool({*READING, *WRITING} & {*tools}),
             supports_code_execution=bool({*RUNNING} & {*tools}),
-            tells_cost=True,
+            reports_cost=True,
         )
 
     async def arun(

@@ -64,7 +64,7 @@ class LiteLLM:
         return f"{self._route} at {self.settings.api_base}" if self.settings.api_base else self._route
 
     @property
-    def tells_cost(self) -> bool:
+    def reports_cost(self) -> bool:
         """litellm knows prices of providers; only the settings know that of a server."""
         return self.settings.input_cost_per_token is not None or self.settings.api_base is None
 

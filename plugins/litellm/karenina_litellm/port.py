@@ -85,9 +85,9 @@ class LiteLLM:
             supports_streaming=True,
             supports_tools=True,
             output_channels=("json_schema", "tool_call", "json_object", "text"),
-            tells_cost=True,
-            tells_thinking=True,
-            tells_cached_tokens=True,
+            reports_cost=True,
+            reports_thinking=True,
+            reports_cached_tokens=True,
         )
 
     async def aopen(self) -> None:

@@ -20,8 +20,8 @@ UNDECLARED: dict[str, dict[str, Any]] = {
     "channels": {"output_channels": ("json_schema", "tool_call", "text")},
     "tools": {"supports_tools": False},
     "streaming": {"supports_streaming": False},
-    "thinking": {"tells_thinking": False},
-    "cached_tokens": {"tells_cached_tokens": False},
+    "thinking": {"reports_thinking": False},
+    "cached_tokens": {"reports_cached_tokens": False},
 }
 """Of a port that can do everything: what it keeps to itself."""
 ABSENT: dict[str, dict[str, Any]] = {
@@ -29,8 +29,8 @@ ABSENT: dict[str, dict[str, Any]] = {
     "channels": {"output_channels": ("json_object", "text"), "supports_structured_output": True},
     "tools": {"supports_tools": True},
     "streaming": {"supports_streaming": True},
-    "thinking": {"tells_thinking": True},
-    "cached_tokens": {"tells_cached_tokens": True},
+    "thinking": {"reports_thinking": True},
+    "cached_tokens": {"reports_cached_tokens": True},
 }
 """Of a port that can do nothing but reply: what it says that it can."""
 

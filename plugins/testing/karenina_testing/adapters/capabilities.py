@@ -169,25 +169,25 @@ async def _streamed(port: Any) -> _Streamed | None:
 @CAPABILITIES.add("thinking", "What a model thought is in the reply where the adapter says so, and only there.")
 def thinking(ports: Ports) -> Iterator[Fault]:
     reply = _reply(ports, Reply("Paris", reasoning=THOUGHT))
-    says, found = declared(ports).tells_thinking, reply.thinking
+    says, found = declared(ports).reports_thinking, reply.thinking
     if says and found != THOUGHT:
         problem = f"the server sent the thought {THOUGHT!r}, the reply's thinking is {found!r}"
-        yield ports.fault(problem, "fill `thinking`, or say tells_thinking=False")
+        yield ports.fault(problem, "fill `thinking`, or say reports_thinking=False")
     if found and not says:
-        yield ports.fault(f"the reply's thinking is {found!r}", "say tells_thinking=True")
+        yield ports.fault(f"the reply's thinking is {found!r}", "say reports_thinking=True")
     if THOUGHT in reply.content:
         yield ports.fault(f"the reply's content is {reply.content!r}", "leave what was thought out of the content")
 
 
 @CAPABILITIES.add("cached_tokens", "Tokens that a cache served are counted where the adapter says so, and only there.")
 def cached_tokens(ports: Ports) -> Iterator[Fault]:
-    says = declared(ports).tells_cached_tokens
+    says = declared(ports).reports_cached_tokens
     used = _reply(ports, Reply("Paris", usage=(10, 2), cache=(6, 0))).usage
     if says and (used.input_tokens, used.cache_read_tokens) != (10, 6):
         problem = f"6 of 10 tokens came from a cache, the usage is {used}"
-        yield ports.fault(problem, "fill cache_read_tokens, or say tells_cached_tokens=False")
+        yield ports.fault(problem, "fill cache_read_tokens, or say reports_cached_tokens=False")
     if used.cache_read_tokens and not says:
-        yield ports.fault(f"cache_read_tokens is {used.cache_read_tokens}", "say tells_cached_tokens=True")
+        yield ports.fault(f"cache_read_tokens is {used.cache_read_tokens}", "say reports_cached_tokens=True")
 
 
 def _reply(ports: Ports, reply: Reply) -> LLMResponse:
