@@ -146,7 +146,7 @@ class LangchainModel:
             if output is not None and output.channel in METHODS:
                 schema = {"title": output.name, "description": "Give the answer.", **output.schema}
                 return model.with_structured_output(schema, method=METHODS[output.channel], include_raw=True)
-        except (NotImplementedError, TypeError, ValueError) as error:
+        except (RuntimeError, TypeError, ValueError) as error:  # RuntimeError: not implemented by this class
             text = f"{self._where} cannot be asked so: {one_line(error)}"
             raise PortError(text, kind="invalid_request", status=REFUSED_STATUS) from error
         return model

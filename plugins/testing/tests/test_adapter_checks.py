@@ -59,7 +59,7 @@ def test_litellm_passes_but_for_its_logging_task(caplog: pytest.LogCaptureFixtur
     check_adapter(spec_of("litellm"), **options)
 
 
-@pytest.mark.parametrize("interface", ["langchain", "openrouter"])
+@pytest.mark.parametrize("interface", ["langchain_deep_agents", "openrouter"])
 def test_a_route_has_no_ports_to_check(interface: str) -> None:
     assert [check.name for check in adapter_checks(spec_of(interface))] == ["spec"]
     check_adapter(spec_of(interface))
