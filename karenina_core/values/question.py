@@ -84,8 +84,3 @@ class Question:
     @property
     def template_id(self) -> str:
         return template_id(self.answer_template)
-
-    @property
-    def is_finished(self) -> bool:
-        """What the author says; where that is nothing, a question with a real template counts as finished."""
-        return self.template is not None if self.finished is None else self.finished

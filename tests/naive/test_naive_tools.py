@@ -48,7 +48,8 @@ Given = Callable[[], Mapping[str, str]]
 
 def ours(offered: Mapping[str, Sequence[Tool]]) -> Sequence[Tool]:
     servers = dict.fromkeys(offered, "http://localhost:1/mcp")
-    return named_tools(offered, ModelConfig(model_name="m", interface="any", mcp_urls_dict=servers))
+    found = named_tools(offered, ModelConfig(model_name="m", interface="any", mcp_urls_dict=servers))
+    return [tool for tools in found.values() for tool in tools]
 
 
 def by_bare_name(offered: Mapping[str, Sequence[Tool]]) -> Sequence[Tool]:

@@ -116,7 +116,7 @@ def test_minimal_file() -> None:
     assert question.id == "urn:example:moons:mars"
     assert question.raw_answer == "Two: Phobos and Deimos"
     assert question.keywords == ("planets", "moons")
-    assert (question.finished, question.is_finished, question.placeholder_template) == (None, True, False)
+    assert (question.finished, question.placeholder_template) == (None, False)
     assert question.date_modified == "2024-03-02T10:00:00Z"
     assert not benchmark.warnings
 

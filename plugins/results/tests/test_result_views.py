@@ -277,18 +277,18 @@ BROKEN = RubricPart(
 
 def test_scores_are_given_by_type_and_failures_apart() -> None:
     view = rubric(PART, BROKEN)
-    assert view.get_llm_scores() == {
+    assert view.get_scores("llm") == {
         "0-m-1": {"Safe": True, "Clarity": 4, "Tone": 1, "Claims": {"year": 2016, "by": "FDA"}}
     }
-    assert view.get_regex_scores() == {"0-m-1": {"Cites": False}}
-    assert view.get_callable_scores() == {"0-m-1": {"Words": 12.5}}
-    assert view.get_agentic_scores() == {"0-m-1": {"Looked": True}}
-    assert view.get_metric_scores() == {
+    assert view.get_scores("regex") == {"0-m-1": {"Cites": False}}
+    assert view.get_scores("callable") == {"0-m-1": {"Words": 12.5}}
+    assert view.get_scores("agentic") == {"0-m-1": {"Looked": True}}
+    assert view.get_scores("metric") == {
         "0-m-1": {"Coverage": {"tp": 2, "fn": 1, "fp": 0, "f1": 0.8, "precision": None}}
     }
     assert view.get_scores("citations") == {"0-m-1": {"Sources": 3}}
     assert view.get_llm_labels() == {"0-m-1": {"Tone": "good"}}
-    assert len(view.get_all_scores()["0-m-1"]) == 9
+    assert len(view.get_scores()["0-m-1"]) == 9
     assert set(view.get_trait_errors()["1-m-1"]) == {"Safe", "Tone", "Claims", "Coverage"}
     assert view.get_confusion_matrices() == {
         "0-m-1": {"Coverage": {"tp": 2, "fp": 0, "fn": 1, "lists": {"tp": ["a", "b"], "fn": ["c"], "fp": []}}}

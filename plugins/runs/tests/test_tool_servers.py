@@ -254,9 +254,13 @@ def test_what_an_agent_did_before_it_failed_is_not_judged_by_the_next_judge(worl
 # Names
 
 
+def offered_tools(offered: Mapping[str, Sequence[Tool]], config: ModelConfig) -> list[Tool]:
+    return [one for tools in named_tools(offered, config).values() for one in tools]
+
+
 def names(offered: Mapping[str, Sequence[str]], **fields: Any) -> list[str]:
     tools = {server: [tool(name, server) for name in listed] for server, listed in offered.items()}
-    return [found.name for found in named_tools(tools, model(mcp_urls_dict=dict.fromkeys(offered, "1"), **fields))]
+    return [found.name for found in offered_tools(tools, model(mcp_urls_dict=dict.fromkeys(offered, "1"), **fields))]
 
 
 def test_tools_of_one_name_are_told_apart_by_their_servers() -> None:
@@ -266,7 +270,7 @@ def test_tools_of_one_name_are_told_apart_by_their_servers() -> None:
 
 
 def test_a_renamed_tool_still_does_its_own_work() -> None:
-    tools = named_tools({"a": [tool("find", "a")], "b": [tool("find", "b")]}, model())
+    tools = offered_tools({"a": [tool("find", "a")], "b": [tool("find", "b")]}, model())
 
     async def told() -> str:
         assert tools[1].run is not None
@@ -284,7 +288,7 @@ def test_only_the_tools_of_the_filter_are_offered() -> None:
 def test_descriptions_are_replaced_and_the_more_exact_name_counts() -> None:
     tools = {server: [tool("find", server), tool("read", server)] for server in ("a", "b")}
     other = {"find": "Finds.", "b__find": "Finds better."}
-    found = named_tools(tools, model(mcp_tool_description_overrides=other))
+    found = offered_tools(tools, model(mcp_tool_description_overrides=other))
     assert {one.name: one.description for one in found} == {
         "a__find": "Finds.",
         "a__read": "read of a",

@@ -80,7 +80,7 @@ class Connections:
         """
         addresses = dict(sorted(model.mcp_urls_dict.items()))
         found = {name: await self._of(name, address, model) for name, address in addresses.items()}
-        named = _by_server(found, model)
+        named = named_tools(found, model)
 
         def note(remark: str) -> None:
             if remark not in remarks:
@@ -109,16 +109,12 @@ class Connections:
         return self.offered[name, address]
 
 
-def named_tools(offered: Mapping[str, Sequence[Tool]], model: ModelConfig) -> tuple[Tool, ...]:
+def named_tools(offered: Mapping[str, Sequence[Tool]], model: ModelConfig) -> Mapping[str, Sequence[Tool]]:
     """The tools to offer, by server, in the order of servers and of what they list.
 
     Where two servers have a tool of one name, both are called `server__tool`; characters that providers refuse become
     `_`. `mcp_tool_filter` and `mcp_tool_description_overrides` may use either form of a name. Raises ConfigError.
     """
-    return tuple(tool for tools in _by_server(offered, model).values() for tool in tools)
-
-
-def _by_server(offered: Mapping[str, Sequence[Tool]], model: ModelConfig) -> Mapping[str, Sequence[Tool]]:
     every = [(server, tool) for server, tools in offered.items() for tool in tools]
     _check_names(every, model)
     wanted = model.mcp_tool_filter

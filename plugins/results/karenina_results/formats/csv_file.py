@@ -53,11 +53,6 @@ def write_rows(
             file.write(_line(_written(type_, value) for type_, value in zip(types, row, strict=True)))
 
 
-def read_columns(path: str | Path) -> list[str]:
-    """The names of the columns of a file that `write_rows` wrote. Raises BenchmarkError."""
-    return [name for name, _ in _header(path)]
-
-
 def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
     """The rows of a file that `write_rows` wrote, `{column: cell}`, each cell as `Table.written_rows` gives it.
 

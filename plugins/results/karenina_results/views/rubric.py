@@ -92,30 +92,6 @@ class RubricResults(View):
         of_type = self._of_type(trait_type)
         return self._by_trait_name(lambda t: t.state == "ok" and of_type(t), lambda t: t.value)
 
-    def get_all_scores(self) -> dict[str, dict[str, Any]]:
-        """The scores of all traits."""
-        return self.get_scores()
-
-    def get_llm_scores(self) -> dict[str, dict[str, Any]]:
-        """The scores of traits that the judge scores by reading."""
-        return self.get_scores("llm")
-
-    def get_regex_scores(self) -> dict[str, dict[str, bool]]:
-        """The scores of patterns."""
-        return self.get_scores("regex")
-
-    def get_callable_scores(self) -> dict[str, dict[str, Any]]:
-        """The scores of functions."""
-        return self.get_scores("callable")
-
-    def get_metric_scores(self) -> dict[str, dict[str, Any]]:
-        """The counts and metrics of metric traits."""
-        return self.get_scores("metric")
-
-    def get_agentic_scores(self) -> dict[str, dict[str, Any]]:
-        """The scores of traits that an agent investigated."""
-        return self.get_scores("agentic")
-
     def get_llm_labels(self) -> dict[str, dict[str, str]]:
         """The classes of literal traits that have one."""
         return self._by_trait_name(

@@ -217,7 +217,7 @@ def checked_templates(
 def settings_problems(
     plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, mode: EvaluationMode
 ) -> list[Problem]:
-    """Problems and notes that do not depend on models, keys and files: stages check a configuration without models."""
+    """The problems and notes that do not depend on models, keys and files: stages check one without models."""
     bare = evolve(config, answering_models=(), parsing_models=(), evaluation_mode=mode)
     found = dict.fromkeys(_problems(plans, bare, app, ()))
     return [problem for problem in found if UNABLE not in problem.message]

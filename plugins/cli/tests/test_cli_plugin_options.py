@@ -18,7 +18,7 @@ from karenina_runs.journal.journal import Journal
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]
-PACKAGE = Path(__file__).parents[1] / "packages" / "distinct"
+PACKAGE = Path(__file__).parents[3] / "tests" / "packages" / "distinct"
 GROUP = "karenina.options"
 OPTION = "from karenina_core.plugin.command_line import PluginOption\nOPTIONS = (PluginOption({}),)\n"
 

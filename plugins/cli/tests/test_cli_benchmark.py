@@ -210,7 +210,7 @@ def test_clashing_traits_and_warnings_of_the_loader_are_reported(run: Run, write
     result = run("benchmark", "validate", path)
     assert result.exit_code == 1
     assert "Error: question q0: " in result.stderr
-    scenario = Path(__file__).parents[2] / "plugins" / "jsonld" / "tests" / "data" / "scenario.jsonld"
+    scenario = Path(__file__).parents[2] / "jsonld" / "tests" / "data" / "scenario.jsonld"
     shown = run("benchmark", "validate", scenario)
     assert shown.exit_code == 0
     assert re.search(r"Warnings of the benchmark\n.*scenario", shown.stdout)
@@ -242,7 +242,7 @@ def test_output_is_printed_as_data(run: Run, write_benchmark: Files) -> None:
 
 def test_the_bundled_examples_pass_a_strict_check(run: Run) -> None:
     for name in ("examples/pharmacology.jsonld", "plugins/demo/karenina_demo/data/demo.jsonld"):
-        result = run("benchmark", "validate", Path(__file__).parents[2] / name, "--trust", "--strict")
+        result = run("benchmark", "validate", Path(__file__).parents[3] / name, "--trust", "--strict")
         assert result.exit_code == 0, result.stdout
         assert "No template gives its answer away." in result.stdout
 
