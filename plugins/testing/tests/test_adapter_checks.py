@@ -94,6 +94,40 @@ def test_without_a_server_a_call_must_still_raise_port_errors(failure: Any) -> N
     assert "ZeroDivisionError" in failure(checks, "reply")
 
 
+class Texts(OpenAIEndpoint):
+    async def ainvoke(self, *arguments: Any, **options: Any) -> Any:
+        return (await super().ainvoke(*arguments, **options)).content
+
+
+class Data(Shouted):
+    async def aparse(self, messages: Any, schema: Any, *, call: Any = None) -> Any:
+        return {"capital": "Paris"}
+
+
+class Done(Shouted):
+    async def arun(
+        self, messages: Any, tools: Any = (), mcp_servers: Any = None, config: Any = None, *, call: Any = None
+    ) -> Any:
+        return "done"
+
+
+@pytest.mark.parametrize(
+    ("factory", "check", "said"),
+    [
+        ({"llm_factory": Texts}, "success", "ainvoke returned 'Paris'"),
+        ({"llm_factory": Texts}, "tools", "return LLMResponse, from karenina_core.ports"),
+        ({"parser_factory": Data}, "reply", "return ParsePortResult, from karenina_core.ports"),
+        ({"agent_factory": Done}, "reply", "return AgentResult, from karenina_core.ports"),
+    ],
+)
+def test_a_wrong_return_type_is_named(factory: Any, check: str, said: str, failure: Any) -> None:
+    spec = AdapterSpec(interface="scripted", description="returns something else", **factory)
+    config = ModelConfig(model_name="m", interface="scripted") if check == "reply" else None
+    message = failure(adapter_checks(spec, config=config), check)
+    assert said in message
+    assert "test_adapter_checks.py:" in message
+
+
 def parser(config: ModelConfig) -> StructuredParser:
     return StructuredParser(OpenAIEndpoint(config))
 
