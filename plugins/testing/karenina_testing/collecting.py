@@ -10,7 +10,7 @@ import pytest
 from karenina_core.errors import KareninaError
 
 from .checks import BrokenPromise, Check
-from .examples import examples_of_profile, seeded
+from .examples import examples_of_profile, remembering, seeded
 from .plugins import plugin_checks
 
 
@@ -52,7 +52,7 @@ def run_check(check: Check, config: pytest.Config) -> None:
     seed = config.getoption("--hypothesis-seed", None)
     message = ""
     try:
-        with seeded(int(seed) if seed not in (None, "random") else None):
+        with remembering(), seeded(int(seed) if seed not in (None, "random") else None):
             check.run()
     except BrokenPromise as broken:
         message = str(broken)

@@ -107,6 +107,11 @@ class Subject:
     max_examples: int
 
     @property
+    def key(self) -> str:
+        """What pairs that break a promise are remembered by."""
+        return f"primitive {self.cls.__module__}.{self.cls.__qualname__}"
+
+    @property
     def reads_traces(self) -> bool:
         return isinstance(self.cls, type) and issubclass(self.cls, TracePrimitive)
 
@@ -123,7 +128,7 @@ class Subject:
 
     @cached_property
     def drawn(self) -> list[Pair]:
-        return [*self.given, *every(self.pairs, self.max_examples)]
+        return [*self.given, *every(self.pairs, self.max_examples, self.key)]
 
     def fault(self, problem: str, remedy: str, method: str = "") -> Fault:
         method = method or ("check_trace" if self.reads_traces else "check")
@@ -330,7 +335,7 @@ def _on_pairs(find_faults: FindFaults[Case], subject: Subject) -> Iterator[Fault
         shows: Callable[[Pair], bool] = lambda pair: first_fault(find_faults, Case(example, pair)) is not None  # noqa: B023,E731
         for pair in subject.drawn:
             if fault := first_fault(find_faults, Case(example, pair)):
-                found = smallest(subject.pairs, shows, pair)
+                found = smallest(subject.pairs, shows, pair, key=subject.key)
                 fault = first_fault(find_faults, Case(example, found)) or fault
                 given = f"{example!r}, extracted={found[0]!r}, expected={found[1]!r}"
                 yield evolve(fault, given=given if len(given) <= 400 else given[:399] + "…")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -74,6 +75,42 @@ def test_a_profile_of_hypothesis_says_how_many_examples(site: Site, tmp_path: Pa
     kept = {name: value for name, value in os.environ.items() if name != "CI"}
     ran = subprocess.run([sys.executable, "-c", script], env=kept, capture_output=True, text=True, check=True)
     assert ran.stdout == "7\n"
+
+
+PRIMITIVE = """\
+import os
+from attrs import frozen
+from karenina_core import hookimpl
+from karenina_core.templates import VerificationPrimitive
+
+@frozen
+class Planted(VerificationPrimitive):
+    def check(self, extracted, expected):
+        with open(os.environ["SEEN"], "a") as seen:
+            print(ascii(extracted), file=seen)
+        if isinstance(extracted, str) and len(extracted) > 3:
+            raise OSError("too much")
+        return extracted == expected
+
+@hookimpl
+def karenina_register_primitives(registry):
+    registry.add(Planted)
+"""
+
+
+def test_a_failing_example_is_replayed_first_from_the_database_of_hypothesis(site: Site, tmp_path: Path) -> None:
+    """The first value of all is none that fails; in the second run it is one."""
+    environment = {**site("planted", PRIMITIVE), "SEEN": str(tmp_path / "seen")}
+    first = []
+    for _ in range(2):
+        (tmp_path / "seen").unlink(missing_ok=True)
+        ran = pytested(environment, "--karenina", "planted", "-k", "Planted.errors", cwd=tmp_path)
+        assert "check raised OSError: too much" in ran.stdout
+        first.append(ast.literal_eval((tmp_path / "seen").read_text("utf-8").splitlines()[0]))
+    assert not (isinstance(first[0], str) and len(first[0]) > 3)
+    assert isinstance(first[1], str)
+    assert len(first[1]) > 3
+    assert any((tmp_path / ".hypothesis" / "examples").iterdir())
 
 
 def test_a_run_of_pytest_that_does_not_use_it_imports_nothing() -> None:

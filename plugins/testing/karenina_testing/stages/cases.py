@@ -201,9 +201,14 @@ class Survey:
     """Keys whose values the author describes."""
     config: VerificationConfig | None
 
+    @property
+    def key(self) -> str:
+        """What items that break a promise are remembered by."""
+        return f"stage {type(self.stage).__module__}.{type(self.stage).__qualname__}"
+
     @cached_property
     def trials(self) -> list[Trial]:
-        drawn = every(self.inputs, self.max_examples)
+        drawn = every(self.inputs, self.max_examples, self.key)
         return [self.trial(given) for given in (*drawn, *corners(drawn, self.described))]
 
     def trial(self, given: StageInput) -> Trial:

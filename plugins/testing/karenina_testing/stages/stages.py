@@ -121,7 +121,7 @@ def _on_items(find_faults: FindFaults[Trial], survey: Survey) -> Iterator[Fault]
     for trial in survey.trials:
         if fault := first_fault(find_faults, trial):
             shows = lambda given: first_fault(find_faults, survey.trial(given)) is not None  # noqa: E731
-            found = smallest(survey.inputs, shows, trial.given)
+            found = smallest(survey.inputs, shows, trial.given, key=survey.key)
             fault = first_fault(find_faults, survey.trial(found)) or fault
             yield evolve(fault, given=str(found))
 
