@@ -30,6 +30,7 @@ from .kinds import (
     TraitRegistry,
     check_hook,
     keywords_only,
+    misfit,
 )
 from .markers import PROJECT
 from .registry import Drafts, Registry, resolve_drafts
@@ -280,7 +281,10 @@ class Karenina:
     def _draft(self, name: str, plugin: Any) -> Drafts:
         """Register one plugin and let it fill registries of its own."""
         check_api(declared_api(plugin))
-        self._manager.register(plugin, name)
+        try:
+            self._manager.register(plugin, name)
+        except pluggy.PluginValidationError as error:
+            raise PluginError(misfit(plugin) or one_line(error)) from None
         drafts: dict[type[Registry[Any]], Registry[Any]] = {}
         for hook, impl in self._own(plugin):
             if kind := self._kind(name, hook, impl):

@@ -205,6 +205,25 @@ def check_hook(hook: str, impl: Any) -> None:
         raise PluginError(f"hook {hook!r} is given no {', '.join(sorted(surplus))}, only the registry")
 
 
+def misfit(plugin: Any) -> str:
+    """What keeps a plugin's implementations of the core's hooks from being called; nothing where nothing is seen."""
+    for name in dir(plugin):
+        function = getattr(plugin, name, None)
+        options = getattr(function, "karenina_impl", None)
+        if not callable(function) or not isinstance(options, dict):
+            continue
+        hook = options["specname"] or name
+        if hook not in HOOKS:
+            continue
+        if (options["wrapper"] or options["hookwrapper"]) and not inspect.isgeneratorfunction(function):
+            return f"hook {hook!r} is marked as a wrapper and has no `yield`; take the mark away"
+        known = list(inspect.signature(HOOKS[hook]).parameters)
+        for argument in inspect.signature(function).parameters:
+            if argument not in known:
+                return f"hook {hook!r} is given no {argument!r}{did_you_mean(argument, known)}, only {', '.join(known)}"
+    return ""
+
+
 def keywords_only(impl: Any) -> Any:
     """The implementation, called with keyword arguments of which it may want only some."""
     wanted = set(impl.argnames)

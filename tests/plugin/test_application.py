@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from karenina_core import Karenina, Stage, StageOrchestrator, VerificationContext
+from karenina_core import Karenina, Stage, StageOrchestrator, VerificationContext, hookimpl
 from karenina_core.errors import PluginError
 from karenina_core.plugin.application import current
 from karenina_core.testing import application
@@ -306,3 +306,37 @@ def test_calling_it_from_its_own_loop_is_an_error_not_a_deadlock() -> None:
     with pytest.raises(RuntimeError, match="'a' in front"):
         app.run(outer())
     app.loop.close()
+
+
+# What is wrong with a hook, in words of ours
+
+
+@pytest.mark.parametrize(
+    ("hook", "function", "said"),
+    [
+        (
+            "karenina_load_benchmark",
+            lambda path, date: None,
+            "is given no 'date' (did you mean 'data'?), only path, data",
+        ),
+        ("karenina_run_started", lambda run, application: None, "is given no 'application', only run, app"),
+        ("karenina_register_stages", lambda registri: None, "is given no registri, only the registry"),
+        ("karenina_wrapp_item", lambda item: None, "there is no hook 'karenina_wrapp_item' (did you mean"),
+    ],
+)
+def test_a_hook_that_does_not_fit_is_named_with_what_it_is_given(
+    hook: str, function: Any, said: str, module: Make
+) -> None:
+    info = Karenina({"planted": module(**{hook: function})}).plugin("planted")
+    assert info.state == "failed"
+    assert said in info.reason
+
+
+def test_a_wrapper_that_does_not_yield_is_named() -> None:
+    class Planted:
+        @hookimpl(wrapper=True)
+        def karenina_resolve_model(self, model: str) -> None:
+            """Nothing is wrapped here."""
+
+    info = Karenina({"planted": Planted()}).plugin("planted")
+    assert info.reason == "hook 'karenina_resolve_model' is marked as a wrapper and has no `yield`; take the mark away"

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from attrs import evolve
 from karenina_calls.services.shared import EmbedderRegistry, SearchToolRegistry
+from karenina_runs.kinds import ExecutorRegistry
 from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
 
 from karenina_core.errors import KareninaError, PluginError, did_you_mean, one_line
@@ -26,6 +27,7 @@ from karenina_core.plugin.registry import Registry
 from .adapters.adapters import adapter_checks
 from .checks import Check, Fault, Promises, expecting, promise_checks
 from .commands import command_checks, installed_commands
+from .executors import executor_checks
 from .fakes import name_of
 from .loaders import loader_checks
 from .primitives import primitive_checks
@@ -49,6 +51,7 @@ CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
     EmbedderRegistry: embedder_checks,
     SearchToolRegistry: search_tool_checks,
     TraitRegistry: evaluator_checks,
+    ExecutorRegistry: executor_checks,
 }
 MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
 """Kinds of classes that the checks themselves make, with the plugin's settings."""

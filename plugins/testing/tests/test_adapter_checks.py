@@ -11,34 +11,13 @@ import pytest
 from attrs import evolve
 from karenina_calls.ports.structured import StructuredParser
 from karenina_openai_endpoint.port import CAPABILITIES, OpenAIEndpoint
+from karenina_testing.plugins import declared_options
 
 from karenina_core import AdapterSpec, Karenina, ModelConfig
 from karenina_core.errors import ConfigError, ParseError
 from karenina_core.ports import UsageMetadata
 from karenina_core.ports.values import LLMResponse, ParsePortResult
 from karenina_core.testing import ScriptedLLM, adapter_checks, check_adapter
-
-RECORDED = ModelConfig(
-    interface="manual", manual_traces={"capital": {"answer": "Paris", "fields": {"capital": "Paris"}}}
-)
-PLANTED = {
-    "careless_reply": ("success", "temperature", "odd_text", "channels"),
-    "drips": ("total_timeout",),
-    "drops_schema": ("channels",),
-    "eager": ("light_construction",),
-    "forgets_tools": ("tools",),
-    "half_a_port": ("ports", "spec"),
-    "keeps_going": ("cancellation",),
-    "leaks_key": ("key_hidden",),
-    "leaves_task": ("closing",),
-    "lets_through": ("fault_server_error", "fault_garbage", "timeout"),
-    "loses_tool_calls": ("tools",),
-    "never_closes": ("closing",),
-    "retries": ("one_attempt",),
-    "takes_no_tools": ("ports", "tools"),
-    "wrong_kind": ("fault_rate_limited", "fault_rejected_key", "fault_huge"),
-}
-"""Module of a planted fault -> the checks that find it; the first one names the line."""
 
 
 def spec_of(interface: str) -> AdapterSpec:
@@ -50,18 +29,15 @@ def test_the_openai_endpoint_passes() -> None:
 
 
 def test_recorded_answers_pass() -> None:
-    check_adapter(spec_of("manual"), config=RECORDED)
+    check_adapter(spec_of("manual"), **declared_options("manual")["manual"])
 
 
 def test_litellm_passes_but_for_its_logging_task(caplog: pytest.LogCaptureFixture) -> None:
     """All in one test, because importing litellm takes seconds."""
     caplog.set_level(logging.CRITICAL)
-    check_adapter(
-        spec_of("litellm"),
-        expected_failures={
-            "closing": "litellm keeps a task for its logs in every event loop, and offers no way to end it"
-        },
-    )
+    options = declared_options("litellm")["litellm"]
+    assert set(options["expected_failures"]) == {"closing"}
+    check_adapter(spec_of("litellm"), **options)
 
 
 @pytest.mark.parametrize("interface", ["langchain", "openrouter"])
@@ -75,22 +51,6 @@ def test_a_scripted_model_is_an_adapter_without_a_server() -> None:
     config = ModelConfig(model_name="m", interface="scripted")
     assert [check.name for check in adapter_checks(spec, config=config)][-1] == "reply"
     check_adapter(spec, config=config)
-
-
-@pytest.mark.parametrize("name", sorted(PLANTED))
-def test_a_planted_fault_is_found_by_its_checks(
-    name: str, planted: Callable[[str], ModuleType], fault_line: Callable[[str], str], failure: Any
-) -> None:
-    module = planted(name)
-    checks = adapter_checks(module.SPEC)
-    messages = [failure(checks, check) for check in PLANTED[name]]
-    for kept in getattr(module, "KEPT", ()):
-        kept.close()
-    assert all(
-        message.startswith(f"adapter planted breaks {check}: ")
-        for check, message in zip(PLANTED[name], messages, strict=True)
-    )
-    assert fault_line(name) in messages[0]
 
 
 def test_a_factory_that_is_listed_must_be_light(planted: Callable[[str], ModuleType], failure: Any) -> None:
@@ -133,6 +93,40 @@ def test_without_a_server_a_call_must_still_raise_port_errors(failure: Any) -> N
     spec = AdapterSpec(interface="scripted", description="has a bug", llm_factory=Shouted)
     checks = adapter_checks(spec, config=ModelConfig(model_name="m", interface="scripted"))
     assert "ZeroDivisionError" in failure(checks, "reply")
+
+
+class Texts(OpenAIEndpoint):
+    async def ainvoke(self, *arguments: Any, **options: Any) -> Any:
+        return (await super().ainvoke(*arguments, **options)).content
+
+
+class Data(Shouted):
+    async def aparse(self, messages: Any, schema: Any, *, call: Any = None) -> Any:
+        return {"capital": "Paris"}
+
+
+class Done(Shouted):
+    async def arun(
+        self, messages: Any, tools: Any = (), mcp_servers: Any = None, config: Any = None, *, call: Any = None
+    ) -> Any:
+        return "done"
+
+
+@pytest.mark.parametrize(
+    ("factory", "check", "said"),
+    [
+        ({"llm_factory": Texts}, "success", "ainvoke returned 'Paris'"),
+        ({"llm_factory": Texts}, "tools", "return LLMResponse, from karenina_core.ports"),
+        ({"parser_factory": Data}, "reply", "return ParsePortResult, from karenina_core.ports"),
+        ({"agent_factory": Done}, "reply", "return AgentResult, from karenina_core.ports"),
+    ],
+)
+def test_a_wrong_return_type_is_named(factory: Any, check: str, said: str, failure: Any) -> None:
+    spec = AdapterSpec(interface="scripted", description="returns something else", **factory)
+    config = ModelConfig(model_name="m", interface="scripted") if check == "reply" else None
+    message = failure(adapter_checks(spec, config=config), check)
+    assert said in message
+    assert "test_adapter_checks.py:" in message
 
 
 def parser(config: ModelConfig) -> StructuredParser:

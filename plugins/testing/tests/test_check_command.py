@@ -97,6 +97,23 @@ def test_a_wrong_group_of_entry_points_is_named(site: Site, tmp_path: Path) -> N
     assert "did you mean 'karenina.plugins'?" in ran.stderr
 
 
+def test_the_doctor_names_a_wrong_group_of_entry_points(site: Site, tmp_path: Path) -> None:
+    environment = site("planted", STAGE.format(fault="pass"), "karenina.plugin")
+    ran = subprocess.run(
+        [str(Path(sys.executable).with_name("karenina")), "doctor", "--json"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (
+        "karenina-planted declares 'planted' in the group 'karenina.plugin' of entry points, which nothing reads "
+        "(did you mean 'karenina.plugins'?); correct its pyproject.toml and install it again"
+    ) in json.loads(ran.stdout)["problems"]
+
+
 def test_a_misspelt_name_is_wrong_usage(site: Site, tmp_path: Path) -> None:
     ran = typed(site("planted", STAGE.format(fault="pass")), "plantde", cwd=tmp_path)
     assert ran.returncode == 2

@@ -10,17 +10,11 @@ from typing import Any
 
 import pytest
 from karenina_calls.secrets.redaction import redactor
-from karenina_testing.checks import BrokenPromise, run_checks
+from karenina_testing.checks import run_checks
 
 from karenina_core import Karenina, VerificationResult, VerificationResultSet
 from karenina_core.testing import sink_checks
 from karenina_core.values.convert import structure, unstructure
-
-PLANTED = {
-    "duplicates": {"idempotent": "write"},
-    "torn_lines": {"concurrent": "write", "idempotent": "", "closes_twice": "", "secrets": "write"},
-}
-"""Module of a planted fault -> the checks that find it, and the method that they name."""
 
 
 class Folder:
@@ -75,18 +69,6 @@ def lines(target: str) -> Iterable[str]:
 
 def test_jsonl_keeps_one_line_a_result() -> None:
     run_checks(sink_checks(Karenina.default().sinks.load("jsonl"), lines))
-
-
-@pytest.mark.parametrize("name", sorted(PLANTED))
-def test_planted_faults_are_found(
-    name: str, planted: Callable[[str], ModuleType], fault_line: Callable[[str], str]
-) -> None:
-    checks = {check.name: check for check in sink_checks(planted(name).Planted, lines)}
-    for check, method in PLANTED[name].items():
-        with pytest.raises(BrokenPromise, match=f"sink planted breaks {check}: ") as broken:
-            checks[check].run()
-        assert f"{name}.py:" in str(broken.value)
-        assert method != "write" or fault_line(name) in str(broken.value)
 
 
 def test_expected_failures_are_marked(planted: Callable[[str], ModuleType]) -> None:
@@ -148,22 +130,3 @@ class Refusing(Folder):
 class Full(Folder):
     async def write(self, result: VerificationResult) -> None:
         raise OSError("no space left on device")
-
-
-@pytest.mark.parametrize(
-    ("cls", "check", "read_back"),
-    [
-        (Synchronous, "methods", None),
-        (Lossy, "keeps", ids),
-        (Ascii, "odd_text", files),
-        (Summarizing, "nothing_written", ids),
-        (Locked, "crash", ids),
-        (Faithful, "replaces", files),
-        (Refusing, "replaces", ids),
-        (Full, "beside_another", ids),
-    ],
-)
-def test_every_other_promise_can_be_broken(cls: Any, check: str, read_back: Any) -> None:
-    checks = {found.name: found for found in sink_checks(cls, read_back)}
-    with pytest.raises(BrokenPromise, match=f"sink folder breaks {check}: "):
-        checks[check].run()

@@ -20,16 +20,16 @@ from ..watch.audit import HEAVY, construction_events, heavy_imports
 from ..watch.source_lines import file_of, line_of_attribute, line_of_function
 from .calls import BEHAVIOUR, FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
 from .capabilities import CAPABILITIES
-from .ports import PROTOCOLS, Ports
+from .ports import METHODS, PROTOCOLS, Ports, WrongReturn
 from .wires import Wire
 
 ALWAYS: Promises[Ports] = Promises()
 DIRECT: Promises[Ports] = Promises()
 """Of adapters that make ports themselves."""
-METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "llm": ("ainvoke", {"output": None, "temperature": None, "call": None}),
-    "parser": ("aparse", {"schema": {}, "call": None}),
-    "agent": ("arun", {"tools": (), "mcp_servers": None, "config": None, "call": None}),
+ARGUMENTS: Mapping[str, dict[str, Any]] = {
+    "llm": {"output": None, "temperature": None, "call": None},
+    "parser": {"schema": {}, "call": None},
+    "agent": {"tools": (), "mcp_servers": None, "config": None, "call": None},
 }
 
 
@@ -62,7 +62,12 @@ def adapter_checks(
                 f"fault_{name}": (fault.promise, partial(misnamed, fault=fault)) for name, fault in FAULTS.items()
             }
             promises |= BEHAVIOUR
-    raised = partial(Fault.raised, remedy="raise PortError")
+
+    def raised(error: BaseException) -> Fault:
+        if isinstance(error, WrongReturn):
+            return ports.fault(str(error), error.remedy, error.method)
+        return Fault.raised(error, "raise PortError")
+
     return expecting(promise_checks(f"adapter {spec.interface}", ports, promises, raised), expected_failures)
 
 
@@ -154,10 +159,10 @@ def _port_fault(ports: Ports) -> Iterator[Fault]:
 def _protocol_problems(kind: str, port: Any) -> Iterator[tuple[str, str]]:
     protocol: Any = PROTOCOLS[kind]
     if not isinstance(port, protocol):
-        wanted = [name for name in ("capabilities", METHODS[kind][0], "aclose") if not hasattr(port, name)]
+        wanted = [name for name in ("capabilities", METHODS[kind], "aclose") if not hasattr(port, name)]
         yield f"its {kind} port has no {', '.join(wanted)}", f"implement karenina_core.ports.{protocol.__name__}"
         return
-    method, options = METHODS[kind]
+    method, options = METHODS[kind], ARGUMENTS[kind]
     if kind == "llm" and getattr(port.capabilities, "supports_tools", False):
         options = {**options, "tools": ()}
     function = getattr(port, method)

@@ -12,7 +12,7 @@ from karenina_calls.models.model_ports import make_port
 from karenina_core.errors import ConfigError
 from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec
 from karenina_core.ports.protocols import AgentPort, LLMPort, ParserPort
-from karenina_core.ports.values import CallContext
+from karenina_core.ports.values import AgentResult, CallContext, LLMResponse, ParsePortResult
 from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message
 
@@ -37,6 +37,18 @@ PROTOCOLS: Mapping[str, type] = {"llm": LLMPort, "parser": ParserPort, "agent": 
 NOWHERE = "http://127.0.0.1:9/v1"
 TIMEOUT = 5.0
 LONGEST_CALL = 10.0
+METHODS: Mapping[str, str] = {"llm": "ainvoke", "parser": "aparse", "agent": "arun"}
+"""The method of each kind of port that makes a call."""
+RETURNED: Mapping[str, type] = {"llm": LLMResponse, "parser": ParsePortResult, "agent": AgentResult}
+
+
+class WrongReturn(Exception):
+    """A call returned something else than its protocol says."""
+
+    def __init__(self, kind: str, returned: object) -> None:
+        super().__init__(f"{METHODS[kind]} returned {returned!r}")
+        self.remedy = f"return {RETURNED[kind].__name__}, from karenina_core.ports"
+        self.method = METHODS[kind]
 
 
 @frozen
@@ -119,11 +131,11 @@ class Ports:
         recorded = self.config.manual_traces if self.config else None  # found by the id of the question
         question = next(iter(recorded)) if recorded else "conformance"
         about = CallContext("parsing" if kind == "parser" else "generation", question)
-        if kind == "llm":
-            return await port.ainvoke(messages, call=about, **options)
-        if kind == "parser":
-            return await port.aparse(messages, SCHEMA, call=about)
-        return await port.arun(messages, call=about)
+        given = (messages, SCHEMA) if kind == "parser" else (messages,)
+        reply = await getattr(port, METHODS[kind])(*given, call=about, **options)
+        if not isinstance(reply, RETURNED[kind]):
+            raise WrongReturn(kind, reply)
+        return reply
 
     def asking(self, **options: Any) -> Callable[[Any], Awaitable[Any]]:
         return partial(self.ask, **options)
@@ -135,5 +147,4 @@ class Ports:
 
     def fault(self, problem: str, remedy: str = "", method: str = "") -> Fault:
         """A fault of a method; by default of the one that makes a call."""
-        asking = "ainvoke" if "llm" in self.kinds else "aparse"
-        return Fault(problem, self.line_of(method or asking), remedy)
+        return Fault(problem, self.line_of(method or METHODS[self.kinds[0]]), remedy)
