@@ -10,19 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from karenina_calls.models.model_ports import make_port
+from karenina_testing.plugins import declared_options
 
 from karenina_core import Karenina, ModelConfig
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.ports import PortCapabilities
-from karenina_core.testing import AnthropicMessages, ChatCompletions, Check, GeminiGenerateContent, Wire, adapter_checks
+from karenina_core.testing import Check, adapter_checks
 
-SERVED: Mapping[str, Wire] = {
-    "openai_endpoint": ChatCompletions(),
-    "litellm": ChatCompletions(),
-    "anthropic": AnthropicMessages(),
-    "gemini": GeminiGenerateContent(),
-}
-"""Interfaces whose models are asked at an address, and the protocol in which they are looked at."""
+SERVED = ("openai_endpoint", "litellm", "anthropic", "gemini")
+"""Interfaces whose models are asked at an address. Their plugins say in which protocol, by `karenina.checks`."""
 UNSERVED = ("claude_agent_sdk", "manual")
 """Interfaces that ask a program, or nobody."""
 Declared = Callable[[AdapterSpec, PortCapabilities], bool]
@@ -56,12 +52,18 @@ def rows(app: Karenina) -> dict[str, list[bool]]:
     return found
 
 
+def _options(app: Karenina, interface: str) -> dict[str, Any]:
+    options: dict[str, Any] = declared_options(app.adapters[interface].plugin).get(interface, {})
+    return options
+
+
 def _capabilities(app: Karenina, spec: AdapterSpec) -> Any:
-    model = ModelConfig(model_name="m", interface=spec.interface, model_provider="openai")
+    plain = ModelConfig(model_name="m", interface=spec.interface, model_provider="openai")
+    model = _options(app, spec.interface).get("config", plain)
     return make_port(app.adapters, spec.llm_factory, model, spec).capabilities
 
 
 def checks(app: Karenina, interface: str) -> dict[str, Check]:
     """The check of each column, by its name."""
-    made = adapter_checks(app.adapters.get_spec(interface), wire=SERVED[interface])
+    made = adapter_checks(app.adapters.get_spec(interface), **_options(app, interface))
     return {check.name: check for check in made if check.name in {name for name, _ in COLUMNS.values()}}

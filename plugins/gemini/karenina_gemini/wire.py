@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve
 from karenina_calls.ports.text import clean, is_nested_deeper, sanitize, text_or_none, with_texts
 from karenina_calls.wire.openai_errors import bad_reply, error_from_wire, raw_text
 from karenina_calls.wire.openai_wire import count_of
@@ -266,12 +265,12 @@ def _signed_thoughts(
 ) -> tuple[ThinkingBlock, ...]:
     """One block for each signature, which says the part that it came in; the thoughts are in the first."""
     identifiers = iter([call.id for call in calls])
-    found = []
+    found: list[ThinkingBlock] = []
     for part in parts:
         place = f"{OF_CALL}{next(identifiers)}" if "functionCall" in part else OF_TEXT
         if isinstance(signature := part.get(SIGNATURE), str) and signature:
-            found.append(ThinkingBlock("", f"{place}:{signature}"))
-    return tuple([evolve(found[0], thinking="\n\n".join(thoughts)), *found[1:]] if found else ())
+            found.append(ThinkingBlock("" if found else "\n\n".join(thoughts), f"{place}:{signature}"))
+    return tuple(found)
 
 
 def _structured(calls: Sequence[ToolUseBlock], output: OutputFormat | None) -> str | None:

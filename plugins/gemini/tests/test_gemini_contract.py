@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from karenina_gemini.checks import OPTIONS
 
 from karenina_core import Karenina
-from karenina_core.testing import Check, GeminiGenerateContent, adapter_checks
+from karenina_core.testing import Check, adapter_checks
 
-CHECKS = adapter_checks(Karenina.default().adapters.get_spec("gemini"), wire=GeminiGenerateContent())
+CHECKS = adapter_checks(Karenina.default().adapters.get_spec("gemini"), **OPTIONS["gemini"])
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)

@@ -40,6 +40,10 @@ class OpenAIEndpoint(HttpPort):
     def endpoint(self) -> Endpoint:
         return endpoint_of(self.config)
 
+    @cached_property
+    def _model(self) -> str:
+        return model_name(self.config)
+
     @property
     def capabilities(self) -> PortCapabilities:
         return CAPABILITIES
@@ -69,7 +73,7 @@ class OpenAIEndpoint(HttpPort):
         self, messages: Sequence[Message], output: OutputFormat | None, temperature: float | None
     ) -> dict[str, Any]:
         config = self.config
-        body: dict[str, Any] = {"model": model_name(config), "messages": messages_to_wire(messages)}
+        body: dict[str, Any] = {"model": self._model, "messages": messages_to_wire(messages)}
         if config.temperature is not None:
             body["temperature"] = config.temperature
         if config.max_tokens is not None:

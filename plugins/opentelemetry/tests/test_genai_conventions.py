@@ -97,6 +97,7 @@ def test_providers_are_called_as_the_conventions_call_them() -> None:
     [
         ("openai_endpoint", "llama", None, "http://localhost:1", "openai"),
         ("claude_agent_sdk", "claude", None, None, "anthropic"),
+        ("gemini", "gemini-2.5-pro", None, None, "gcp.gemini"),
         ("litellm", "mistral/large", None, None, "mistral_ai"),
         ("litellm", "meta/llama", None, "http://localhost:1/v1", "openai"),
         ("litellm", "large", "vertex_ai", None, "gcp.vertex_ai"),
