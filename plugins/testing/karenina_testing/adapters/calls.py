@@ -282,7 +282,7 @@ def closing(ports: Ports) -> Iterator[Fault]:
         unclosed = [str(warning.message) for warning in caught if issubclass(warning.category, ResourceWarning)]
         if not _settled(lambda: server.connections == 0):
             left.append("a connection")
-        _settled(lambda: threads.issuperset(threading.enumerate()))  # the event loop's own one takes a moment to end
+    _settled(lambda: threads.issuperset(threading.enumerate()))  # one that is about to end is not left behind
     started = [thread.name for thread in threading.enumerate() if thread not in threads]
     if problems := [*left, *unclosed, *(f"the thread {name!r}" for name in started)]:
         yield Fault(f"after aclose there was still {problems[0]}", line, "close in aclose what the port has opened")
