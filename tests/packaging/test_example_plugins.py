@@ -114,10 +114,8 @@ OTHERS = "; install the package that brings any other one"
 MISSING = {
     "guard": f"plugins.example-guard: {TABLE}",
     "cache": f"plugins.example-cache: {TABLE}",
-    "embedder": (
-        "embedding_check_embedder: no embedder is called 'trigrams'; there is: litellm, minilm, "
-        f"sentence_transformers{OTHERS}",
-    ),
+    "embedder": "embedding_check_embedder: no embedder is called 'trigrams'; there is: "
+    f"litellm, minilm, sentence_transformers{OTHERS}",
     "trait": "(trait 'Certain'): additionalType 'karenina:GlobalHedgingTrait' is unknown",
     "primitive": "unknown primitive 'DnaMatch' (did you mean 'DateMatch'?); install the package that brings it",
     "sink": "--sink: no sink is called 'tables'; there is: ",
