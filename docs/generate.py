@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import attrs
+import capabilities
 import click
 from attrs import NOTHING
 from karenina_runs.config.config_file import environment_names
@@ -440,6 +441,14 @@ def adapters() -> str:
     return table(("interface", "plugin", "what it is"), rows)
 
 
+def adapter_capabilities() -> str:
+    rows = [
+        (code(interface), *("yes" if cell else "no" for cell in cells))
+        for interface, cells in capabilities.rows(application()).items()
+    ]
+    return table(("interface", *capabilities.COLUMNS), rows)
+
+
 def primitives() -> str:
     rows = []
     for name, entry in application().registry(PrimitiveRegistry).items():
@@ -531,6 +540,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         plugins,
         distributions,
         adapters,
+        adapter_capabilities,
         primitives,
         normalizers,
         environment,

@@ -88,7 +88,7 @@ def karenina_wrap_item(
 ) -> Callable[[TaskIdentity, Callable[[], Awaitable[VerificationResult]]], Awaitable[None]] | None:
     """Return a coroutine function `around(task, proceed)` that surrounds every item and may await `proceed()`.
 
-    It cannot keep an item from its result or change it: an item that it did not proceed with runs all the same, one
+    It cannot keep an item from its result or change it: an item that it did not proceed with still runs, one
     that it proceeds with twice runs once, and what it raises is logged. An item that it ends halfway, by cancelling
     `proceed()`, has an error as its result. The wrapper of the plugin with the first name is the outermost one.
     """

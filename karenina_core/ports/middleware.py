@@ -82,7 +82,7 @@ class Proceed(Protocol):
     def capabilities(self) -> PortCapabilities: ...
 
     def __call__(self, call: Call[R], /) -> Awaitable[R]:
-        """Go on with this call. May be awaited more than once, or not at all."""
+        """Make this call. May be awaited more than once, or not at all."""
         ...
 
 

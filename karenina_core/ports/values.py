@@ -29,8 +29,12 @@ class PortCapabilities:
     """Ways to ask for structured output, the strongest first."""
     needs_provider: bool = True
     """False where calls are answered without the provider, so that neither its key nor its address is needed."""
-    tells_cost: bool = False
+    reports_cost: bool = False
     """Whether replies say what they cost, for every model whose price is known."""
+    reports_thinking: bool = False
+    """Whether replies say what the model thought, where it shows that."""
+    reports_cached_tokens: bool = False
+    """Whether the usage of a reply says how much of the prompt a cache of the provider has served."""
 
 
 @frozen

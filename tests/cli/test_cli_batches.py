@@ -18,7 +18,7 @@ from click.testing import Result
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.files.run_lock import RunLock
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 from karenina_runs.journal.journal import Journal
 from karenina_runs.plan.prepare import prepare
 
@@ -76,7 +76,7 @@ def left(server: ScriptedBatches, write_benchmark: Callable[..., Path]) -> str:
 
 def at_provider(folder: Path) -> bool:
     try:
-        return [batch["status"] for batch in standing(folder).batches] == ["sent"]
+        return [batch["status"] for batch in read_status(folder).batches] == ["sent"]
     except RunDirectoryError:  # it has just begun
         return False
 
@@ -193,7 +193,7 @@ def test_a_run_whose_batches_were_cancelled_can_be_reused(
     if not known:
         server.batches.clear()
     assert run("batches", left, "--cancel").exit_code == (0 if known else 3)
-    assert [batch["status"] for batch in standing(Path(left)).batches] == ["ending"]
+    assert [batch["status"] for batch in read_status(Path(left)).batches] == ["ending"]
     server.held = False
     result = run("resume", left, "--fork", "new", "--quiet")
     assert result.exit_code == 0, result.output

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 
 from karenina_core.testing import Reply, ScriptedServer
 
@@ -73,7 +73,7 @@ def test_a_judge_and_a_question_are_added(run: Run, finished: ScriptedServer, ju
     assert "6 items (2 from out; 4 more), into more" in result.stderr
     assert set(old) <= set(rows("more"))
     assert len(rows("more")) == 6
-    assert standing(Path("more")).state == "completed"
+    assert read_status(Path("more")).state == "completed"
 
 
 def test_replicates_are_counted_with_those_that_are_there(run: Run, finished: ScriptedServer) -> None:
@@ -151,7 +151,7 @@ def test_a_budget_is_that_of_the_extension_and_the_rest_is_resumed(
     limits = ["--budget-tokens", "60", "--concurrency", "1"]
     result = run("extend", "out", "--out", "more", "--replicates", "3", *limits)
     assert result.exit_code == 3
-    assert standing(Path("more")).is_resumable
+    assert read_status(Path("more")).is_resumable
     before = len(rows("more"))
     assert 2 <= before < 6
     count = finished.count
@@ -159,7 +159,7 @@ def test_a_budget_is_that_of_the_extension_and_the_rest_is_resumed(
     assert result.exit_code == 0, result.output
     assert len(rows("more")) == 6
     assert finished.count - count <= 2 * (6 - 2)
-    assert standing(Path("more")).state == "completed"
+    assert read_status(Path("more")).state == "completed"
 
 
 def test_traits_that_a_judge_does_not_score_now_are_scored_when_it_is_gone_on_with(
@@ -177,11 +177,11 @@ def test_traits_that_a_judge_does_not_score_now_are_scored_when_it_is_gone_on_wi
         traits = write_benchmark(*ids, name="more.jsonld", rating=[POLITE])
         result = run("extend", "out", "--out", "more", "--benchmark", traits, *soon)
         assert result.exit_code == 3, result.output
-        assert standing(Path("more")).is_resumable
+        assert read_status(Path("more")).is_resumable
         well, before = True, server.count
         assert run("resume", "more").exit_code == 0
         assert server.count == before + 3
-        assert standing(Path("more")).state == "completed"
+        assert read_status(Path("more")).state == "completed"
         assert [json.loads(row)["rubric"]["llm_trait_scores"] for row in rows("more")] == [{"polite": True}] * 3
 
 

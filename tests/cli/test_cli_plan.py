@@ -16,7 +16,7 @@ from karenina_core.plugin.markers import hookimpl
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]
-KEYS = {"mode", "features", "stages", "left_out", "problems"}
+KEYS = {"mode", "features", "stages", "left_out", "problems", "notes"}
 STAGE = {"name", "plugin", "category", "requires", "reads", "produces"}
 TRAIT = {
     "@type": "Rating",

@@ -74,6 +74,19 @@ def test_an_option_from_elsewhere_reaches_its_stage(
     assert (words_of(tmp_path / "all"), words_of(tmp_path / "distinct")) == ([6], [4])
 
 
+def test_a_note_from_elsewhere_is_in_the_plan_and_kept_with_the_run(
+    karenina: Callable[..., Any], write_benchmark: Callable[..., Path], write_answers: Callable[..., Path]
+) -> None:
+    note = "The and the are two words"
+    path, answers = write_benchmark("q0"), write_answers(q0="The the")
+    config = path.with_name("karenina.toml")
+    config.write_text("[plugins.vocabulary]\ndistinct = true\n", "utf-8")
+    assert note in karenina("plan", path, "--config", config).stdout
+    assert note not in karenina("plan", path).stdout
+    typed = ("verify", path, "--answering-interface", "manual", "--manual-traces", answers, "--distinct-words", "--out")
+    assert note in karenina(*typed, path.with_name("run")).stdout
+
+
 def test_an_option_from_elsewhere_is_listed_where_it_belongs(karenina: Callable[..., Any]) -> None:
     assert "--distinct-words  " in karenina("verify", "--help").stdout
     assert "--manual-traces FILE" in karenina("verify", "--help").stdout

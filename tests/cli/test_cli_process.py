@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 
 from karenina_core.testing import Reply, ScriptedServer
 
@@ -98,7 +98,7 @@ def test_an_interrupt_keeps_what_is_finished(
 
 def _wait_for_result(folder: Path) -> None:
     deadline = time.monotonic() + 90
-    while standing(folder).done < 1:
+    while read_status(folder).done < 1:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 from click.testing import Result
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 
 from karenina_core.testing import Reply, ScriptedServer
 
@@ -299,7 +299,7 @@ def test_a_repair_that_is_killed_is_gone_on_with(
         server.wait_for(before + calls + 1, timeout=120)
         process.kill()
         held.set()
-        found = standing(Path("out"))
+        found = read_status(Path("out"))
         assert (found.state, found.done) == ("killed", 6)
         assert [(row.kind, row.facts["rows"]) for row in found.progress] == [("repair", 6)]
         left = str(found.unrepaired)

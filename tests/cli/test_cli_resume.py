@@ -22,7 +22,7 @@ from click.testing import Result
 from karenina_calls.plugin_code import code_digest
 from karenina_cli.exits import Interrupted
 from karenina_cli.running import Progress, carried_out
-from karenina_runs.folder.status import Standing, standing
+from karenina_runs.folder.status import RunStatus, read_status
 
 from karenina_core import Benchmark, ModelConfig, RunControl, VerificationConfig, resume_run
 from karenina_core.testing import Reply, ScriptedServer
@@ -53,12 +53,12 @@ def limited(run: Run, write_benchmark: Files, served: Any) -> Iterator[ScriptedS
         result = run("verify", write_benchmark(*IDS), *flags)
         assert result.exit_code == 3, result.output
         assert result.stderr.endswith("type: karenina resume out --budget-tokens MORE\n")
-        assert standing(Path("out")).is_resumable
+        assert read_status(Path("out")).is_resumable
         yield server
 
 
 def outcomes() -> dict[str, int]:
-    return dict(standing(Path("out")).outcomes)
+    return dict(read_status(Path("out")).outcomes)
 
 
 # Going on
@@ -91,7 +91,7 @@ def test_a_provider_that_wants_to_be_left_alone_ends_the_run_and_the_command_say
         printed = " ".join(result.stdout.split())
         assert re.search(r"asks to be left alone for (600|59\d) s \(until [-\d]+ [:\d]+\)", printed), result.stdout
         assert set(outcomes()) == {"passed"}
-        assert standing(Path("out")).state == "interrupted"
+        assert read_status(Path("out")).state == "interrupted"
         well = True
         result = run("resume", "out")
         assert result.exit_code == 0, result.output
@@ -104,7 +104,7 @@ def test_a_budget_is_that_of_the_whole_run(run: Run, limited: ScriptedServer) ->
     assert limited.count == before
     assert "is used up" in result.output
     assert "--budget-tokens" in result.output
-    assert standing(Path("out")).state == "interrupted"
+    assert read_status(Path("out")).state == "interrupted"
 
 
 def test_what_a_run_may_spend_is_what_was_last_said(run: Run, limited: ScriptedServer) -> None:
@@ -242,7 +242,7 @@ def test_errors_that_may_be_gone_are_tried_again(run: Run, write_benchmark: File
         flags = [*served(server.url), *ONE_ATTEMPT, "--out", "out"]
         assert run("verify", write_benchmark("q0", "q1"), *flags, "--sink", "jsonl:copy.jsonl").exit_code == 3
         assert outcomes() == {"passed": 1, "error": 1}
-        assert standing(Path("out")).waiting == 1
+        assert read_status(Path("out")).waiting == 1
         result = run("resume", "out")
         assert result.exit_code == 0, result.output
         assert server.count == 5
@@ -285,7 +285,7 @@ def test_a_judge_that_could_not_be_read_is_asked_again_when_it_is_asked_for(
         result = run("resume", *where, "--retry-failed")
         assert result.exit_code == 0, result.output
         assert server.count == count + 1
-    assert standing(Path(where[-1])).outcomes == {"passed": 2}
+    assert read_status(Path(where[-1])).outcomes == {"passed": 2}
 
 
 # What has changed
@@ -497,7 +497,7 @@ def test_an_item_that_was_cut_short_may_need_what_is_gone(run: Run, write_benchm
         assert run("verify", write_benchmark("q0"), *flags, "--out", "first").exit_code == 0
         verify = ["verify", write_benchmark("q1"), *flags, "--reuse", "first", "--budget-tokens", "1", "--out", "out"]
         assert run(*verify).exit_code == 3
-        assert standing(Path("out")).errors == {"budget": 1}
+        assert read_status(Path("out")).errors == {"budget": 1}
         Path("first").rename("away")
         refused = run("resume", "out", "--budget-tokens", "1000000")
         assert refused.exit_code == 1
@@ -560,10 +560,10 @@ def begun(script_path: Path, benchmark: Path, flags: list[str]) -> subprocess.Po
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def wait_for(wanted: Callable[[Standing], bool]) -> Standing:
+def wait_for(wanted: Callable[[RunStatus], bool]) -> RunStatus:
     deadline = time.monotonic() + 60
     while True:
-        if Path("out/manifest.json").exists() and wanted(found := standing(Path("out"))):
+        if Path("out/manifest.json").exists() and wanted(found := read_status(Path("out"))):
             return found
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -583,7 +583,7 @@ def test_the_first_signal_waits_for_the_calls_that_are_under_way(
     with ScriptedServer(slow) as server:
         started = begun(karenina_script, write_benchmark(*IDS), [*served(server.url), "--trust"])
         server.wait_for(6, timeout=60)
-        live = standing(Path("out"))
+        live = read_status(Path("out"))
         assert (live.state, live.pid) == ("running", started.pid)
         count = server.count
         assert count == 6  # the two that are under way are the fifth and the sixth
@@ -595,7 +595,7 @@ def test_the_first_signal_waits_for_the_calls_that_are_under_way(
         assert started.returncode == 130, err
         (line,) = re.findall(r"To continue, type: karenina (.*)", err)
         assert line == "resume out --trust"
-        found = standing(Path("out"))
+        found = read_status(Path("out"))
         assert found.state == "interrupted"
         assert server.count == count
         assert found.ledger["total"]["calls"] == count
@@ -655,4 +655,4 @@ def test_a_drain_that_finishes_everything_is_no_interruption(
         ended.set()
         _, err = started.communicate(timeout=60)
     assert started.returncode == 0, err
-    assert standing(Path("out")).state == "completed"
+    assert read_status(Path("out")).state == "completed"

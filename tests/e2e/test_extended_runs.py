@@ -19,7 +19,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from karenina_runs.amend.extension import extend_run
 from karenina_runs.folder.fingerprint import Changed
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 
 from karenina_core import (
     Benchmark,
@@ -451,7 +451,7 @@ def test_a_budget_that_is_used_up_while_traits_are_scored_leaves_a_run_that_goes
     assert found.run_dir is not None
     assert 0 < len(found) < 6
     assert all(set(result.rubric.llm_trait_scores) == {"quality 0", "quality 1"} for result in found)
-    assert standing(found.run_dir).is_resumable
+    assert read_status(found.run_dir).is_resumable
     paid = len(world.asked)
     rest = world.counted(
         lambda: resume_run(found.run_dir, benchmark=newer, app=world.app, config=evolve(config, budget_tokens=None))

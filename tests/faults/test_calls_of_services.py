@@ -47,7 +47,7 @@ class Asks:
 
     server: Server
     price: float | None = None
-    tells_cost: bool = True
+    reports_cost: bool = True
 
     @hookimpl
     def karenina_register_embedders(self, registry: Any) -> None:
@@ -288,7 +288,7 @@ class Scripted:
 
     vector: tuple[float, ...] = (1.0, 0.1)
     fails: bool = False
-    tells_cost: bool = False
+    reports_cost: bool = False
     calls: int = 0
     under_way: int = 0
     peak: int = 0
@@ -348,7 +348,7 @@ def test_a_budget_in_dollars_is_refused_where_an_embedder_does_not_tell_what_it_
         here = a_world(tmp_path / "run", 2, embedder)
         config = here.config(server.url, model=PRICES, **{limit: 100_000}, **WANTED)
         if limit == "budget_usd":
-            with pytest.raises(ConfigError, match=r"embedder mine:m: .*tells_cost = True"):
+            with pytest.raises(ConfigError, match=r"embedder mine:m: .*reports_cost = True"):
                 here.run(config)
             assert (server.count, embedder.calls) == (0, 0)
             unused = {**WANTED, "embedding_check_enabled": False}

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from karenina_cli.root import karenina
 from karenina_runs.execute.runner import Destination, execute
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 from karenina_runs.plan.prepare import prepare
 
 from karenina_core import RepairSelection, VerificationConfig, VerificationResult, repair_run
@@ -59,14 +59,14 @@ def test_a_run_that_failed_says_what_it_failed_with_until_it_is_gone_on_with(tmp
         assert (manifest["status"], manifest["failure_type"]) == ("failed", "RuntimeError")
         assert manifest["failure_message"].startswith("no place for it with ")
         assert KEY not in json.dumps(manifest)
-        assert standing(here.folder).failure.startswith("RuntimeError: no place for it with ")
+        assert read_status(here.folder).failure.startswith("RuntimeError: no place for it with ")
         said = CliRunner().invoke(karenina, ["status", str(here.folder)])
         assert "RuntimeError: no place for it" in said.output
         document = json.loads(CliRunner().invoke(karenina, ["status", str(here.folder), "--json"]).output)
         assert document["failure"].startswith("RuntimeError: no place")
         here.resume(config)
     assert (here.manifest()["failure_type"], here.manifest()["failure_message"]) == (None, None)
-    assert standing(here.folder).failure == ""
+    assert read_status(here.folder).failure == ""
 
 
 def test_every_process_that_asked_somebody_is_told_of(tmp_path: Path) -> None:

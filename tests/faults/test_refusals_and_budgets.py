@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve, field
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 
 from karenina_core import ModelConfig
 from karenina_core.errors import ConfigError
@@ -166,7 +166,7 @@ def test_a_server_that_lets_calls_wait_answers_all_of_them_and_the_run_says_what
         notes = here.run(config).notes
         assert here.outcomes() == {"passed": 4}
     assert any("timed out, with up to" in note and "--concurrency 1" in note for note in notes)
-    assert any("--concurrency 1" in note for note in standing(tmp_path / "run").notes)
+    assert any("--concurrency 1" in note for note in read_status(tmp_path / "run").notes)
     lanes = here.manifest()["processes"][-1]["lanes"].values()
     assert "timed_out" in {moment["why"] for lane in lanes for moment in lane}
 
@@ -253,7 +253,7 @@ def test_a_price_that_nobody_knows_is_unknown_and_ends_a_budget_of_dollars(tmp_p
 
 def test_a_price_that_an_adapter_promises_and_does_not_tell_ends_the_run_after_one_call(tmp_path: Path) -> None:
     model = ScriptedLLM(lambda call: "It is BCL2.", usage=UsageMetadata(10, 5, 15, None))
-    model.capabilities = PortCapabilities(output_channels=("text",), tells_cost=True)
+    model.capabilities = PortCapabilities(output_channels=("text",), reports_cost=True)
     here = world.World(tmp_path / "run", questions=20, plugins=(model.adapter("silent"),))
     silent = [ModelConfig(model_name="s", interface="silent")]
     config = here.config("http://host", answering_models=silent, parsing_models=silent, budget_usd=5.0)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 
 from karenina_core.testing import ScriptedServer
 
@@ -98,7 +98,7 @@ def test_the_run_of_a_dead_owner_is_taken_over_at_once_and_that_of_a_stopped_one
         waited = time.monotonic() - at
         assert waited < (1.0 if long else 20.0)
         owner.kill()
-        assert standing(run).pid is None
+        assert read_status(run).pid is None
         at = time.monotonic()
         heir = forking.start("resume", run, "--quiet")
         assert heir.wait() == 0, heir.stderr

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 
 from karenina_core.testing import Reply, ScriptedServer
 
@@ -96,7 +96,7 @@ def test_one_signal_waits_for_what_is_asked_and_pays_for_nothing_twice(
         paid = server.count
         calls, results = world.stored(folder)
         assert len(calls) == paid, "what was asked when the signal came is kept"
-        assert standing(folder).state == "interrupted"
+        assert read_status(folder).state == "interrupted"
         invariants.assert_run(folder, complete=False, judged=world.judged(server))
         assert len(results) < QUESTIONS
         assert_finished_by_resuming(forking, folder, server, 2 * QUESTIONS)
@@ -110,7 +110,7 @@ def test_the_second_signal_ends_the_run_at_once(forking: Any, folder: Path, long
 
     with ScriptedServer(hangs) as server:
         process = begun(folder, server)
-        world.wait_until(lambda: (folder / "manifest.json").exists() and standing(folder).done >= 2)
+        world.wait_until(lambda: (folder / "manifest.json").exists() and read_status(folder).done >= 2)
         process.running.send_signal(signal.SIGINT)
         process.wait_until_told("interrupt once more to end at once")
         at = time.monotonic()
@@ -146,7 +146,7 @@ def test_a_stopped_process_keeps_its_run_and_goes_on_as_if_nothing_had_been(
         refused = forking.start("resume", folder, "--quiet")
         assert refused.wait() == 74
         assert f"is being written by process {process.running.pid}" in refused.stderr
-        assert standing(folder).pid == process.running.pid
+        assert read_status(folder).pid == process.running.pid
         time.sleep(max(0.0, seconds - (time.monotonic() - before)))
         process.running.send_signal(signal.SIGCONT)
         code, err = process.ended()

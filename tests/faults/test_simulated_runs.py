@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_runs.execute.continuation import PASSING
+from karenina_runs.execute.continuation import RETRYABLE
 from karenina_runs.journal.reader import JournalReader
 
 
@@ -80,7 +80,7 @@ def one(folder: Path, seed: int) -> Counter[str]:
     paid = sum(1 for _ in world.words(said, "paid"))
     outcomes = check(folder, said, complete=True)
     assert outcomes.total() == world.ITEMS
-    assert not any(kind in outcome for outcome in outcomes for kind in PASSING), outcomes
+    assert not any(kind in outcome for outcome in outcomes for kind in RETRYABLE), outcomes
     with JournalReader.open(folder) as reader:
         ((calls,),) = reader.query("SELECT count(*) FROM calls")
     assert calls <= paid <= calls + crashes * world.CONCURRENCY, "paid for twice: at most what was under way"

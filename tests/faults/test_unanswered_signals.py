@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core import Benchmark, Question
@@ -83,7 +83,7 @@ def test_the_second_signal_ends_a_process_that_does_not_answer(
         process.kill()
     assert process.returncode == 130, err
     assert f"karenina resume {folder}" in err
-    found = standing(folder)
+    found = read_status(folder)
     assert (found.state, found.done) == ("killed", 1)
     assert [result.metadata.question_id for result in VerificationResultSet.load(folder)] == ["q0"]
 
@@ -98,4 +98,4 @@ def test_code_that_does_not_end_while_a_template_is_loaded_holds_up_nothing(tmp_
     finally:
         process.kill()
     assert process.returncode == 130, err
-    assert standing(folder).state == "interrupted"
+    assert read_status(folder).state == "interrupted"

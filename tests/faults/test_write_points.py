@@ -156,7 +156,7 @@ class Ending:
             names = [f"run-{next(numbers)}" for _ in now]
             for name, end, started in [(name, end, begin(name, end)) for name, end in zip(names, now, strict=True)]:
                 code = started.wait()
-                assert code in (0, 9), started.stderr
+                assert code in (0, 9), (end, started.stderr)
                 met.add(self.points(name)[-1])
                 if code == 0 and end.nth > 1:  # more was committed at a time, and the point came less often
                     ends.append(End(end.point, end.nth - 1))

@@ -5,11 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.benchmarks.structure import read_structure
-
 MAX_FUNCTION_LINES = 60
 MAX_MODULE_LINES = 400
-MAX_PARAMETERS = 8
 
 
 def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -30,10 +27,3 @@ def test_functions_are_short(source_files: list[Path], repository: Path) -> None
 def test_modules_are_short(source_files: list[Path], repository: Path) -> None:
     lengths = {path.relative_to(repository): len(path.read_text("utf-8").splitlines()) for path in source_files}
     assert {path: lines for path, lines in lengths.items() if lines > MAX_MODULE_LINES} == {}
-
-
-def test_functions_take_few_parameters() -> None:
-    """Keyword-only ones included: what needs more of them needs a value that holds them together."""
-    found = read_structure().parameters()
-    assert len(found) > 1000
-    assert {name: count for name, count in found.items() if count > MAX_PARAMETERS} == {}

@@ -154,8 +154,8 @@ Credit = Callable[[Any, Mapping[str, bool | None], Weighed], tuple[bool, float]]
 
 
 def along_the_tree(tree: Any, results: Mapping[str, bool | None], weights: Weighed) -> tuple[bool, float]:
-    standing = evaluate(tree, results, {name: float(found is True) for name, found in results.items()}, weights)
-    return standing.passed, standing.score
+    found = evaluate(tree, results, {name: float(found is True) for name, found in results.items()}, weights)
+    return found.passed, found.score
 
 
 def by_the_root(tree: Any, results: Mapping[str, bool | None], weights: Weighed) -> tuple[bool, float]:

@@ -36,14 +36,14 @@ class AnthropicBatches(AnthropicMessages, HttpBatchPort):
         """One request. The provider keeps no name of a batch."""
         requests = (f'{{"custom_id":{json.dumps(call.custom_id)},"params":{call.body}}}' for call in calls)
         data = f'{{"requests":[{",".join(requests)}]}}'.encode()
-        return id_of(await self._asked("POST", "", data=data), "batch")
+        return id_of(await self.request("POST", "", data=data), "batch")
 
     async def find(self, name: str) -> str | None:
         """None: a batch has no name here by which it could be found."""
         return None
 
     async def poll(self, batch_id: str) -> BatchState:
-        batch = await self._asked("GET", f"/{quoted(batch_id)}")
+        batch = await self.request("GET", f"/{quoted(batch_id)}")
         given = batch.get("request_counts")
         counts = given if isinstance(given, Mapping) else {}
         is_over = batch.get("processing_status") == "ended"
@@ -55,16 +55,16 @@ class AnthropicBatches(AnthropicMessages, HttpBatchPort):
         )
 
     async def fetch(self, batch_id: str) -> AsyncIterator[tuple[str, Mapping[str, Any] | PortError]]:
-        async for line in self._lines(f"/{quoted(batch_id)}/results"):
-            if (found := line_of_batch(line, self._endpoint.limit)) is not None:
+        async for line in self.lines(f"/{quoted(batch_id)}/results"):
+            if (found := line_of_batch(line, self.endpoint.limit)) is not None:
                 custom_id, outcome = found
                 yield custom_id, outcome if isinstance(outcome, PortError) else _reply(outcome)
 
     async def cancel(self, batch_id: str) -> None:
-        await self._asked("POST", f"/{quoted(batch_id)}/cancel", data=b"")
+        await self.request("POST", f"/{quoted(batch_id)}/cancel", data=b"")
 
-    def _at(self, path: str) -> tuple[str, str]:
-        url = batches_url(self._endpoint.url, path)
+    def address(self, path: str) -> tuple[str, str]:
+        url = batches_url(self.endpoint.url, path)
         return url, url.split("?")[0]
 
 

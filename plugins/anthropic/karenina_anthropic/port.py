@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from karenina_calls.ports.text import sanitize
-from karenina_calls.wire.bodies import events, pieces
 from karenina_calls.wire.endpoints import Endpoint
-from karenina_calls.wire.http import HttpPort, json_object, timed
+from karenina_calls.wire.http import HttpPort
 
 from karenina_core.errors import PortError
 from karenina_core.ports import (
@@ -33,6 +30,8 @@ CAPABILITIES = PortCapabilities(
     supports_structured_output=True,
     supports_streaming=True,
     supports_tools=True,
+    reports_thinking=True,
+    reports_cached_tokens=True,
     output_channels=("json_schema", "tool_call", "text"),
 )
 
@@ -41,17 +40,19 @@ class AnthropicMessages(HttpPort):
     """An `LLMPort` and `StreamingLLMPort` for one model behind the Messages API."""
 
     @cached_property
-    def _endpoint(self) -> Endpoint:
-        return endpoint_of(self._config)
+    def endpoint(self) -> Endpoint:
+        return endpoint_of(self.config)
 
     @property
     def capabilities(self) -> PortCapabilities:
         return CAPABILITIES
 
-    def _headers(self) -> dict[str, str]:
-        return headers_of(self._config, self._endpoint.key)
+    def headers(self) -> dict[str, str]:
+        return headers_of(self.config, self.endpoint.key)
 
-    def _error(self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None) -> PortError:
+    def error_from(
+        self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None
+    ) -> PortError:
         return error_of(status, body, where=where, retry_after=retry_after)
 
     async def ainvoke(
@@ -65,35 +66,13 @@ class AnthropicMessages(HttpPort):
     ) -> LLMResponse:
         """Ask once. The answer in `call` ends what the prompt cache may keep; `call` is not sent. Raises PortError."""
         body = self._body(messages, output, temperature, tools, call)
-        with self._failures():
-            return reply_from_wire(await self._reply(body), output)
+        with self.failures():
+            return reply_from_wire(await self.ask(body), output)
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
-        return StreamingLLMResponse(self._streamed(messages, call))
-
-    async def _streamed(
-        self, messages: Sequence[Message], call: CallContext | None
-    ) -> AsyncIterator[str | LLMResponse]:
         body = {**self._body(messages, call=call), "stream": True}
-        clock = asyncio.get_running_loop().time
-        started = clock()
-        with self._failures():
-            async with asyncio.timeout(self._endpoint.timeout):
-                response = await self._posted(body)
-            try:
-                received = timed(pieces(response, self._endpoint.limit), self._endpoint.timeout - (clock() - started))
-                if response.content_type != "text/event-stream":  # a gateway that does not stream answers at once
-                    reply = reply_from_wire(json_object(b"".join([piece async for piece in received])))
-                    yield reply.content
-                    yield reply
-                    return
-                folded = Folded()
-                async for text in folded.texts(events(received)):
-                    yield sanitize(text)[0]
-            finally:
-                response.release()
-            yield reply_from_wire(folded.message)
+        return StreamingLLMResponse(self.stream(body, Folded(), reply_from_wire))
 
     def _body(
         self,
@@ -103,7 +82,7 @@ class AnthropicMessages(HttpPort):
         tools: Sequence[Tool] = (),
         call: CallContext | None = None,
     ) -> dict[str, Any]:
-        config, extra = self._config, self._endpoint.extra
+        config, extra = self.config, self.endpoint.extra
         body: dict[str, Any] = {
             "model": model_name(config),
             "max_tokens": config.max_tokens or DEFAULT_MAX_TOKENS,

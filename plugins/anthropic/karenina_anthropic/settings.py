@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator
 from urllib.parse import urlsplit, urlunsplit
 
@@ -13,7 +11,9 @@ from karenina_calls.wire.endpoints import (
     address_problems,
     api_path,
     extra_problems,
-    key_problems,
+    json_problems,
+    provider_key,
+    provider_key_problems,
 )
 
 from karenina_core.errors import ConfigError
@@ -23,8 +23,7 @@ INTERFACE = "anthropic"
 PREFIX = "anthropic:"
 """In front of a model's name, where a text says both."""
 BASE_URL = "https://api.anthropic.com"
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
-"""Read for the provider's own address only: a gateway gets the key that is configured for it."""
+KEY_VARIABLES = ("ANTHROPIC_API_KEY",)
 SUFFIX = "/messages"
 API_VERSION = "2023-06-01"
 """https://platform.claude.com/docs/en/api/versioning"""
@@ -38,21 +37,19 @@ def endpoint_of(config: ModelConfig) -> Endpoint:
     """Raises ConfigError where `config` cannot work."""
     if problems := check_config(config):
         raise ConfigError(problems)
-    return Endpoint.of(config, messages_url(config), key_of(config), OWN)
+    return Endpoint.of(config, messages_url(config), provider_key(config, KEY_VARIABLES), OWN)
 
 
 def check_config(config: ModelConfig) -> list[str]:
     """What keeps this configuration from working, one `field: message` each."""
     url, extra = config.endpoint_base_url, config.extra_kwargs
-    problems = [*(address_problems(url) if url else ()), *extra_problems(extra, RESERVED), *_own_problems(config)]
-    try:
-        json.dumps(dict(extra), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        problems.append(f"extra_kwargs: must be JSON, because they go into the request ({error})")
-    keyless = list(key_problems(config))
-    if not keyless and url is None and not key_of(config):
-        keyless = [f"api_key_env: set the environment variable {KEY_VARIABLE} to your key, or name another one"]
-    return [*problems, *keyless]
+    return [
+        *(address_problems(url) if url else ()),
+        *extra_problems(extra, RESERVED),
+        *_own_problems(config),
+        *json_problems(extra),
+        *provider_key_problems(config, KEY_VARIABLES),
+    ]
 
 
 def _own_problems(config: ModelConfig) -> Iterator[str]:
@@ -66,13 +63,6 @@ def _own_problems(config: ModelConfig) -> Iterator[str]:
         yield f"extra_kwargs.{AUTH}: must be one of {', '.join(AUTHS)}, not {auth!r}"
     if not isinstance(caching := extra.get(CACHING, True), bool):
         yield f"extra_kwargs.{CACHING}: must be true or false, not {caching!r}"
-
-
-def key_of(config: ModelConfig) -> str | None:
-    """The configured key; for the provider's own address the one in its variable, where none is configured."""
-    if (key := config.api_key()) is not None or config.endpoint_base_url:
-        return key
-    return os.environ.get(KEY_VARIABLE)
 
 
 def headers_of(config: ModelConfig, key: str) -> dict[str, str]:

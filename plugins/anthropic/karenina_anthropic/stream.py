@@ -16,10 +16,10 @@ PARTIAL = "partial_json"
 
 
 class Folded:
-    """The events of one reply. `message` is what the server would have sent without streaming."""
+    """The events of one reply, put together."""
 
     def __init__(self) -> None:
-        self.message: dict[str, Any] = {}
+        self._message: dict[str, Any] = {}
         self._blocks: dict[Any, dict[str, Any]] = {}
         self._is_over = False
 
@@ -39,7 +39,10 @@ class Folded:
                 break
         if not self._is_over:
             raise PortError("the stream ended before the reply did", kind="connection")
-        self.message["content"] = [_whole(block) for _, block in sorted(self._blocks.items())]
+
+    def body(self) -> dict[str, Any]:
+        """What the server would have sent without streaming."""
+        return {**self._message, "content": [_whole(block) for _, block in sorted(self._blocks.items())]}
 
     def _add(self, event: Mapping[str, Any]) -> str:
         index, delta = event.get("index"), _mapping(event.get("delta"))
@@ -47,7 +50,7 @@ class Folded:
             case "error":
                 raise error_of(None, event)
             case "message_start":
-                self.message = dict(_mapping(event.get("message")))
+                self._message = dict(_mapping(event.get("message")))
             case "content_block_start" if isinstance(index, int):
                 self._blocks[index] = dict(_mapping(event.get("content_block")))
             case "content_block_delta" if (block := self._blocks.get(index)) is not None:
@@ -56,9 +59,9 @@ class Folded:
                     block[name] = block.get(name, "") + piece
                     return piece if name == "text" else ""
             case "message_delta":
-                self.message.update(delta)
+                self._message.update(delta)
                 if usage := _mapping(event.get("usage")):
-                    self.message["usage"] = {**_mapping(self.message.get("usage")), **usage}
+                    self._message["usage"] = {**_mapping(self._message.get("usage")), **usage}
             case "message_stop":
                 self._is_over = True
         return ""

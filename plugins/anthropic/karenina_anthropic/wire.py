@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from karenina_calls.ports.text import is_nested_deeper, sanitize, with_texts
-from karenina_calls.wire.openai_errors import CONTENT_FILTER, error_from_wire, raw_text
+from karenina_calls.ports.text import clean, is_nested_deeper, sanitize, text_or_none, with_texts
+from karenina_calls.wire.openai_errors import CONTENT_FILTER, bad_reply, error_from_wire, raw_text
 from karenina_calls.wire.openai_wire import count_of
 from karenina_calls.wire.strict_schema import strict_schema
 
@@ -226,22 +226,22 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
         raise error_of(None, body)
     content = body.get("content")
     if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
-        raise _bad("the reply has no content", body)
+        raise bad_reply("the reply has no content", body)
     flags: dict[str, None] = {}
-    stop, model = _text_or_none(body.get("stop_reason")), _text_or_none(body.get("model"))
+    stop, model = text_or_none(body.get("stop_reason")), text_or_none(body.get("model"))
     finish = FINISHED.get(stop or "", stop)
     calls, lost = _tool_calls(content, body, flags)
     if finish in CUT_SHORT and content and content[-1].get("type") == "tool_use":
         lost = sorted({*lost, len(calls) - 1})
     texts = [block["text"] for block in content if block.get("type") == "text" and isinstance(block.get("text"), str)]
-    text = _clean("".join(texts), flags)
+    text = clean("".join(texts), flags)
     if finish == "content_filter":
         if not text and not calls:
             raise PortError("the provider withheld the reply", kind="content_filter", raw=raw_text(body))
         flags["refusal"] = None
     if not texts and not calls and finish != "stop":  # a model that ends without a text has given no reply
         hint = "; all tokens may have gone into thinking, raise max_tokens" if finish == "length" else ""
-        raise _bad(f"the reply has neither text nor a tool call (stop_reason {stop!r}){hint}", body)
+        raise bad_reply(f"the reply has neither text nor a tool call (stop_reason {stop!r}){hint}", body)
     if lost:
         flags["invalid_tool_arguments"] = None
     thoughts = tuple(_thoughts(content, flags))
@@ -273,14 +273,14 @@ def _tool_calls(
         if block.get("type") != "tool_use":
             continue
         if not isinstance(name := block.get("name"), str):
-            raise _bad("a tool call of the reply has no name", body)
+            raise bad_reply("a tool call of the reply has no name", body)
         given = block.get("input")
         if not isinstance(given, Mapping) or is_nested_deeper(given):
             lost.append(len(calls))
             given = {}
-        data = with_texts(given, lambda text: _clean(text, flags))
-        identifier = _clean(str(block.get("id") or f"call_{len(calls)}"), flags)
-        calls.append(ToolUseBlock(identifier, _clean(name, flags), data))
+        data = with_texts(given, lambda text: clean(text, flags))
+        identifier = clean(str(block.get("id") or f"call_{len(calls)}"), flags)
+        calls.append(ToolUseBlock(identifier, clean(name, flags), data))
     return tuple(calls), lost
 
 
@@ -291,7 +291,7 @@ def _thoughts(content: Sequence[Mapping[str, Any]], flags: dict[str, None]) -> I
         elif block.get("type") == "thinking":
             signature = block.get("signature")
             signed = signature if isinstance(signature, str) and signature else None
-            yield ThinkingBlock(_clean(str(block.get("thinking") or ""), flags), signed)
+            yield ThinkingBlock(clean(str(block.get("thinking") or ""), flags), signed)
 
 
 def _structured(calls: Sequence[ToolUseBlock], output: OutputFormat | None) -> str | None:
@@ -313,17 +313,3 @@ def _usage(usage: Any, model: str | None) -> UsageMetadata | None:
     return UsageMetadata(
         taken, given, taken + given, cache_read_tokens=read, cache_creation_tokens=written, model=model
     )
-
-
-def _clean(text: str, flags: dict[str, None]) -> str:
-    text, found = sanitize(text)
-    flags.update(dict.fromkeys(found))
-    return text
-
-
-def _text_or_none(value: Any) -> str | None:
-    return sanitize(value)[0] if isinstance(value, str) and value else None
-
-
-def _bad(message: str, body: Mapping[str, Any]) -> PortError:
-    return PortError(message, kind="bad_response", raw=raw_text(body))

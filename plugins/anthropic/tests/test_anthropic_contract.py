@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from karenina_anthropic.checks import OPTIONS
 
 from karenina_core import Karenina
-from karenina_core.testing import AnthropicMessages, Check, adapter_checks
+from karenina_core.testing import Check, adapter_checks
 
-CHECKS = adapter_checks(Karenina.default().adapters.get_spec("anthropic"), wire=AnthropicMessages())
+CHECKS = adapter_checks(Karenina.default().adapters.get_spec("anthropic"), **OPTIONS["anthropic"])
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)

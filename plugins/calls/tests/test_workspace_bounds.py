@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_calls.files.sandboxed_files import replace_file
-from karenina_calls.files.workspace_text import Sought
+from karenina_calls.files.workspace_text import Search
 from karenina_calls.files.workspace_tools import workspace_tools
 from karenina_calls.tools.agent_loop import run_agent_loop
 
@@ -58,14 +58,14 @@ def test_a_search_that_almost_fits_everywhere_holds_nothing_up(tmp_path: Path, t
 
 @given(st.text("aßſİK\u212aﬃx", max_size=12), st.text("asSikKfFß", min_size=1, max_size=3))
 def test_a_text_is_found_where_it_occurs_in_any_case(piece: str, text: str) -> None:
-    place = Sought(text, True, 1).place_in(piece)
+    place = Search(text, True, 1).place_in(piece)
     if text.casefold() not in piece.casefold():
         assert place is None
     else:
         assert place is not None
         before = len(piece[:place].casefold())
         assert before <= piece.casefold().find(text.casefold()) < len(piece[: place + 1].casefold())
-    assert Sought(text, False, 1).place_in(piece) == (piece.find(text) if text in piece else None)
+    assert Search(text, False, 1).place_in(piece) == (piece.find(text) if text in piece else None)
 
 
 def test_a_text_across_two_pieces_of_a_long_line_is_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from karenina_judging.asking import ask_judge
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
-from karenina_template.language.grounding import standing
+from karenina_template.language.grounding import fields_in
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import EvaluationInput, evaluation_input
@@ -80,8 +80,8 @@ async def stated(context: VerificationContext, user: str, own_words: str) -> dic
         return {}
     values = asked.parsed.values()
     fields = [field for field in handle.fields() if field.verified] or handle.fields()
-    there = standing(fields, values, own_words)
-    asked_for = standing(fields, values, context.question_text)
+    there = fields_in(fields, values, own_words)
+    asked_for = fields_in(fields, values, context.question_text)
     whole = all(field.name in there or type(values.get(field.name)) is bool for field in fields)
     return {name: values[name] for name in there if whole or name not in asked_for}
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from karenina_calls.agents.failures import failure, with_evidence
+from karenina_calls.agents.prompts import prompt_of, system_of
 from karenina_calls.ports.text import sanitize_data
 from karenina_vocabulary.tasks import PromptTask
 
-from karenina_core.errors import AdapterUnavailableError, AgentExecutionError, ErrorKind, PortError
+from karenina_core.errors import AdapterUnavailableError, PortError
 from karenina_core.ports.values import (
     AgentConfig,
     AgentResult,
@@ -26,7 +28,7 @@ from karenina_core.values.message import Message
 
 from .program import surrounded
 from .record import SERVER, Record, full_name, offered
-from .session import Session, failure, load, prompt_of, reported, system_of
+from .session import START_HINT, Session, load, reported
 from .settings import Choices, ClaudeAgentSdkSettings, choices, program_path, unavailable
 
 DEFAULT_TIMEOUT = 120.0
@@ -84,7 +86,7 @@ class _Port:
         except TimeoutError:
             raise
         except OSError as error:
-            raise failure(error, None) from error
+            raise failure(error, None, hint=START_HINT) from error
 
     def _session(
         self, opened: _Opened, messages: Sequence[Message], system: str, options: Mapping[str, Any]
@@ -108,7 +110,7 @@ class ClaudeModel(_Port):
     @property
     def capabilities(self) -> PortCapabilities:
         return PortCapabilities(
-            supports_structured_output=True, output_channels=("json_schema", "text"), tells_cost=True
+            supports_structured_output=True, output_channels=("json_schema", "text"), reports_cost=True
         )
 
     async def ainvoke(
@@ -174,7 +176,7 @@ class ClaudeAgent(_Port):
             supports_tools=True,
             supports_file_tools=bool({*READING, *WRITING} & {*tools}),
             supports_code_execution=bool({*RUNNING} & {*tools}),
-            tells_cost=True,
+            reports_cost=True,
         )
 
     async def arun(
@@ -199,9 +201,9 @@ class ClaudeAgent(_Port):
         except TimeoutError:
             record.limit = "time"
         except PortError as error:
-            raise _with_evidence(error, record) from error
+            raise with_evidence(error, record) from error
         if (refusal := reported(record)) is not None:
-            raise _with_evidence(refusal, record)
+            raise with_evidence(refusal, record)
         return record.agent_result()
 
     def _options(
@@ -230,12 +232,3 @@ def _rule(name: str) -> str:
     if name in READING:
         return "Read(./**)"
     return "Edit(./**)" if name in WRITING else name
-
-
-def _with_evidence(error: PortError, record: Record) -> AgentExecutionError:
-    """The error of an agent, with what was done until then. That a program broke down is not the provider's doing."""
-    kind: ErrorKind = "agent" if error.kind == "server" and error.status is None else error.kind
-    found = AgentExecutionError(str(error), stderr=error.raw or "", kind=kind)
-    found.status, found.retry_after = error.status, error.retry_after
-    found.evidence = {"agent_result": record.agent_result()}
-    return found

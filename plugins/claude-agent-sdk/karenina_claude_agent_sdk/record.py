@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from attrs import define, evolve, field
-from karenina_calls.ports.text import sanitize, sanitize_data
-from karenina_calls.secrets.cleaning import removal_flags
-from karenina_calls.secrets.redaction import Secrets
-from karenina_calls.tools.agent_loop import TRUNCATED
-from karenina_calls.tools.tool_calls import MOST_CHARACTERS, run_tool, shortened_answer
+from attrs import define, evolve
+from karenina_calls.agents.offered import OfferedCalls, schema_of
+from karenina_calls.agents.record import AgentRecord
+from karenina_calls.tools.tool_calls import MOST_CHARACTERS
 from karenina_calls.wire.openai_wire import count_of
 
 from karenina_core.errors import PortError
-from karenina_core.ports.values import AgentConfig, AgentResult, Limit, Tool, ToolOutcome
-from karenina_core.values.message import (
-    Block,
-    Message,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-    UsageMetadata,
-    one_result_each,
-)
+from karenina_core.ports.values import Limit, Tool
+from karenina_core.values.message import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 
 SERVER = "karenina"
 PREFIX = f"mcp__{SERVER}__"
@@ -44,55 +32,32 @@ def own_name(name: str) -> str:
 
 def offered(sdk: Any, tools: Sequence[Tool], most_calls: int | None) -> Any:
     """The server, as the SDK's configuration of it. A call after `most_calls` is not run."""
-    begun: list[str] = []
+    calls = OfferedCalls(tools, most_calls)
 
     def handler(tool: Tool) -> Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]:
         async def handle(given: Mapping[str, Any]) -> dict[str, Any]:
-            if most_calls is not None and len(begun) >= most_calls:
-                outcome = ToolOutcome("there are no more calls of tools", is_error=True)
-            else:
-                begun.append(tool.name)
-                assert tool.run is not None  # only those are offered
-                outcome = await run_tool(tool.run, given)
-            text = shortened_answer(sanitize(outcome.content)[0])
-            return {"content": [{"type": "text", "text": text}], "is_error": outcome.is_error}
+            outcome = await calls.run(tool.name, given)
+            return {"content": [{"type": "text", "text": outcome.content}], "is_error": outcome.is_error}
 
         return handle
 
     inline = sdk.ToolAnnotations(maxResultSizeChars=2 * MOST_CHARACTERS)  # else long answers are put into files
     made = []
     for tool in tools:
-        schema = {"type": "object", "properties": {}, **tool.input_schema}  # else the SDK reads it as shorthand
-        made.append(sdk.tool(tool.name, tool.description, schema, annotations=inline)(handler(tool)))
+        made.append(sdk.tool(tool.name, tool.description, schema_of(tool), annotations=inline)(handler(tool)))
     return sdk.create_sdk_mcp_server(name=SERVER, tools=made)
 
 
 LIMITS: Mapping[str, Limit] = {"error_max_turns": "turns", "error_max_budget_usd": "cost"}
 """Subtypes of a result that say which limit the program has kept."""
-ALREADY_CUT = 200
-"""Characters that an answer of karenina's own tools may have beyond the limit: the note that it was cut."""
 NO_MODEL = "<synthetic>"
 """The model of messages that the program writes itself, to report an error."""
 
 
 @define(eq=False)
-class _Reply:
-    """One reply of the model, which the program hands over block by block."""
-
-    blocks: list[Block] = field(factory=list)
-    usage: UsageMetadata | None = None
-
-    def message(self) -> Message:
-        return Message("assistant", self.blocks, self.usage)
-
-
-@define(eq=False)
-class Record:
+class Record(AgentRecord):
     """A session as far as it has come. `take` its messages one by one until it says that this was the last."""
 
-    limits: AgentConfig
-    secrets: Secrets = field(factory=Secrets)
-    """Of its surroundings."""
     result: Any = None
     """The SDK's ResultMessage, once there is one."""
     refusal: str | None = None
@@ -100,19 +65,6 @@ class Record:
     refusal_text: str = ""
     resets_at: float | None = None
     """When requests are taken again, in seconds since 1970; None where none was turned away."""
-    session_id: str | None = None
-    actual_model: str | None = None
-    flags: dict[str, None] = field(factory=dict)
-    limit: Limit | None = None
-    _trace: list[_Reply | Message] = field(factory=list)
-    _replies: dict[str, _Reply] = field(factory=dict)
-    _calls: dict[str, ToolUseBlock] = field(factory=dict)
-    """The calls that count, by id."""
-    _pending: set[str] = field(factory=set)
-    """Those of them that have no answer yet."""
-    _excess: bool = False
-    """Whether there was a call too many."""
-    _repeated: Counter[str] = field(factory=Counter)
 
     # Taking messages
 
@@ -125,6 +77,7 @@ class Record:
         if kind == "ResultMessage":
             self.result = message
             self.session_id = message.session_id or self.session_id
+            self.cut_off = message.stop_reason == "max_tokens"
             self.limit = LIMITS.get(message.subtype) or ("tool_calls" if self._excess else None)
             return True
         if getattr(message, "parent_tool_use_id", None) is not None:
@@ -133,13 +86,9 @@ class Record:
             self._take_reply(message)
         elif kind == "UserMessage" and isinstance(message.content, list):
             for block in map(self._block, message.content):
-                if not isinstance(block, ToolResultBlock) or block.tool_use_id not in self._pending:
-                    continue
-                self._pending.discard(block.tool_use_id)
-                self._trace.append(Message("tool", (block,)))
-                call = self._calls[block.tool_use_id]
-                self._repeated[json.dumps([call.name, call.input, block.content], sort_keys=True, default=str)] += 1
-            self._look_at_limits()
+                if isinstance(block, ToolResultBlock):
+                    self.answered(block)
+            self.look_at_limits()
         elif kind == "SystemMessage" and message.subtype == "init":
             self.session_id = message.data.get("session_id") or self.session_id
             for server in message.data.get("mcp_servers") or ():
@@ -154,14 +103,9 @@ class Record:
             self.refusal = message.error or "unknown"
             self.refusal_text = "\n".join(block.text for block in message.content if hasattr(block, "text"))
             return
-        key = message.message_id or f"reply {len(self._replies)}"
-        if key not in self._replies:
-            if self._excess:
-                self.limit = "tool_calls"
-                return
-            self._replies[key] = _Reply()
-            self._trace.append(self._replies[key])
-        reply = self._replies[key]
+        reply = self.reply(message.message_id or f"reply {len(self._replies)}")
+        if reply is None:
+            return
         self.actual_model = message.model or self.actual_model
         if message.usage:
             reply.usage = evolve(_usage(message.usage), model=message.model)
@@ -169,26 +113,8 @@ class Record:
             if block is not None:
                 reply.blocks.append(block)
             if isinstance(block, ToolUseBlock):
-                most = self.limits.max_tool_calls
-                if most is not None and len(self._calls) >= most:
-                    self._excess = True
-                else:
-                    self._calls[block.id] = block
-                    self._pending.add(block.id)
-        if self._excess and not self._pending:
-            self.limit = "tool_calls"
-
-    def _look_at_limits(self) -> None:
-        """What the program does not keep itself: looked at whenever all calls have their answers."""
-        if self._pending or not self._repeated:
-            return
-        limits = self.limits
-        if self._excess:
-            self.limit = "tool_calls"
-        elif limits.max_total_tokens is not None and self._spent().total_tokens >= limits.max_total_tokens:
-            self.limit = "tokens"
-        elif limits.max_repeated_calls is not None and max(self._repeated.values()) > limits.max_repeated_calls:
-            self.limit = "repeated_calls"
+                self.called(block)
+        self.end_excess()
 
     # Blocks
 
@@ -196,89 +122,33 @@ class Record:
         """A block of the SDK as one of karenina's; None for what carries nothing."""
         kind = type(block).__name__
         if kind == "TextBlock":
-            return TextBlock(self._text(block.text)) if block.text else None
+            return TextBlock(self.safe_text(block.text)) if block.text else None
         if kind == "ThinkingBlock":
-            return ThinkingBlock(self._text(block.thinking), block.signature or None) if block.thinking else None
+            return ThinkingBlock(self.safe_text(block.thinking), block.signature or None) if block.thinking else None
         if kind in ("ToolUseBlock", "ServerToolUseBlock"):
-            data = block.input
-            try:
-                removed: set[str] = set()
-                data = self.secrets.data(sanitize_data(data), removed)
-                self.flags |= dict.fromkeys(removal_flags(removed))
-            except RecursionError:
-                data = "[nested too deeply]"
-            return ToolUseBlock(block.id, own_name(block.name), data if isinstance(data, dict) else {"arguments": data})
+            return self.tool_use(block.id, own_name(block.name), block.input)
         if kind in ("ToolResultBlock", "ServerToolResultBlock"):
-            text = shortened_answer(self._text(_answer(block.content)), ALREADY_CUT)
-            return ToolResultBlock(block.tool_use_id, text, bool(getattr(block, "is_error", False)))
+            is_error = bool(getattr(block, "is_error", False))
+            return self.tool_result(block.tool_use_id, _answer(block.content), is_error=is_error)
         return None
 
-    def _text(self, text: str) -> str:
-        text, flags = sanitize(self.clean(text))
-        self.flags |= dict.fromkeys(flags)
-        return text
-
-    def clean(self, text: str) -> str:
-        """The text without secrets, which the flags record."""
-        removed: set[str] = set()
-        text = self.secrets.text(text, removed)
-        self.flags |= dict.fromkeys(removal_flags(removed))
-        return text
-
     # Reading what happened
-
-    def messages(self) -> list[Message]:
-        """Texts and actions, one message for every tool result."""
-        messages = (part.message() if isinstance(part, _Reply) else part for part in self._trace)
-        return [message for part in messages if part.content for message in one_result_each(part)]
-
-    def text(self) -> str:
-        """All texts of the model."""
-        return "\n".join(message.text for message in self.messages() if message.text)
-
-    def thinking(self) -> str | None:
-        """All that the model thought."""
-        blocks = (block for message in self.messages() for block in message.content)
-        return "\n\n".join(block.thinking for block in blocks if isinstance(block, ThinkingBlock)) or None
 
     def final_text(self) -> str:
         """The text of the result."""
         text = getattr(self.result, "result", None)
-        return self._text(text) if isinstance(text, str) else ""
+        return self.safe_text(text) if isinstance(text, str) else ""
 
     def usage(self) -> UsageMetadata:
         """That of the result; while there is none, the sum of what the replies reported."""
         if self.result is None or not self.result.usage:
-            return self._spent()
+            return self.spent()
         cost = self.result.total_cost_usd
         return evolve(_usage(self.result.usage), cost_usd=cost or None, model=self.actual_model)
 
     @property
     def usage_unavailable(self) -> bool:
         return self.result is None or not self.result.usage
-
-    def _spent(self) -> UsageMetadata:
-        known = [reply.usage for reply in self._replies.values() if reply.usage is not None]
-        return sum(known[1:], known[0]) if known else UsageMetadata()
-
-    def agent_result(self) -> AgentResult:
-        trace = self.messages()
-        last = trace[-1] if trace else None
-        final = last.text if last is not None and last.role == "assistant" and not last.tool_calls else ""
-        if not final and self.limit is None:
-            final = self.final_text()
-        cut_off = (TRUNCATED,) if getattr(self.result, "stop_reason", None) == "max_tokens" else ()
-        return AgentResult(
-            final_response=final,
-            trace_messages=tuple(trace),
-            usage=self.usage(),
-            turns=len(self._replies),
-            limit=self.limit,
-            usage_unavailable=self.usage_unavailable,
-            flags=(*self.flags, *cut_off),
-            session_id=self.session_id,
-            actual_model=self.actual_model,
-        )
 
 
 def _answer(content: Any) -> str:

@@ -7,19 +7,20 @@ import importlib
 import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
+from karenina_calls.agents.failures import MESSAGE_LIMIT, failure
+from karenina_calls.agents.program import Surroundings, uninterrupted
 from karenina_calls.ports.text import sanitize
 from karenina_calls.wire.openai_errors import kind_of_status
 
 from karenina_core.errors import AdapterUnavailableError, ErrorKind, PortError, one_line, shortened
-from karenina_core.values.message import Message
 
-from .program import Program, ProgramEnded, Surroundings, uninterrupted
+from .program import Program
 from .record import Record
 
 KINDS: Mapping[str, ErrorKind] = {
@@ -39,12 +40,9 @@ HINTS: Mapping[str, str] = {
     "auth": "log in with the program itself, or check the key (api_key_env names the variable that holds it)",
     "invalid_request": "check the model's name and endpoint_base_url",
 }
-MESSAGE_LIMIT = 400
-UNREADABLE = frozenset({"MessageParseError", "CLIJSONDecodeError"})
+UNREADABLE = ("MessageParseError", "CLIJSONDecodeError")
 """Errors of the SDK: it could not make anything of a message."""
 START_HINT = "check that the program runs at all (claude --version)"
-EARLIER = "What was said so far, each turn under the name of its speaker:"
-NOW = "Reply to this:"
 LONGEST_ARGUMENT = 100_000
 """Bytes of a system prompt that is passed on the command line; Linux takes 128 KB for one argument."""
 INSTALL = 'pip install "karenina-claude-agent-sdk[sdk]"'
@@ -74,45 +72,6 @@ def _kind(subtype: str, status: int | None, refusal: str | None, message: str) -
     if refusal is not None:  # a request failed without a status and a known kind
         return next((kind for kind, words in PATTERNS.items() if words.search(message)), "server")
     return "bad_response" if subtype == NO_STRUCTURE else "agent"
-
-
-def failure(error: BaseException, program: Program | None) -> PortError:
-    """The PortError for whatever ended a session early. It holds the end of what the program printed as `raw`."""
-    words = program.last_output() if program is not None else ""
-    if isinstance(error, PortError):
-        found = PortError(str(error), kind=error.kind, status=error.status, raw=error.raw or words or None)
-    elif isinstance(error, ProgramEnded):
-        code = program.exit_code if program is not None else None
-        found = PortError(f"the program ended with code {code} before its work was done{_tail(words)}", kind="server")
-        found.raw = words or None
-    elif isinstance(error, OSError):
-        text = f"the program cannot be started: {one_line(error)}; {START_HINT}"
-        found = PortError(text, kind="plugin", raw=words or None)
-    else:
-        text = program.without_secrets(one_line(error)) if program is not None else one_line(error)
-        kind: ErrorKind = "bad_response" if type(error).__name__ in UNREADABLE else "server"
-        found = PortError(f"the session with the program failed: {text}{_tail(words)}", kind=kind, raw=words or None)
-    return found
-
-
-def _tail(words: str) -> str:
-    last = " ".join(words.split())
-    return f": …{last[1 - MESSAGE_LIMIT :]}" if len(last) > MESSAGE_LIMIT else f": {last}" if last else ""
-
-
-def system_of(messages: Sequence[Message], more: str | None = None) -> str:
-    """The text of all system messages, after `more`."""
-    texts = [more or "", *(message.text for message in messages if message.role == "system")]
-    return "\n\n".join(text for text in texts if text)
-
-
-def prompt_of(messages: Sequence[Message]) -> str:
-    """The text to reply to. Earlier turns come before it, as text: a session cannot be given replies."""
-    turns = [message for message in messages if message.role != "system"]
-    if len(turns) <= 1:
-        return sanitize(turns[0].text if turns else "")[0]
-    earlier = (f"[{message.role}]\n{message.text}" for message in turns[:-1] if message.text)
-    return sanitize("\n\n".join([EARLIER, *earlier, NOW, turns[-1].text]))[0]
 
 
 async def load() -> Any:
@@ -199,7 +158,7 @@ class Session:
         except Exception as error:  # what the SDK raises has no common base
             if isinstance(error, TimeoutError) and clock is not None and clock.expired():
                 raise
-            raise failure(error, program) from error
+            raise failure(error, program, hint=START_HINT, unreadable=UNREADABLE) from error
 
     def _system(self, private: Path) -> Any:
         """The system prompt; one that is too long for a command line as a file."""

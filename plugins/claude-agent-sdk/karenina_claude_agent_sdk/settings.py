@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, fields_dict, frozen
-from karenina_calls.wire.endpoints import address_problems, key_problems, size_problems
+from karenina_calls.wire.endpoints import SESSION_MAX_BYTES, address_problems, key_problems, size_problems
 
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
@@ -26,7 +26,6 @@ PROVIDER = "anthropic"
 DEFAULT_TOOLS = ("Bash", "Edit", "Glob", "Grep", "Read", "Write")
 """What an answering agent is offered of the program's own tools: nothing that reaches the web, asks people or starts
 other agents."""
-DEFAULT_MAX_BYTES = 64_000_000
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 KNOWN = ("claude_code_prompt", "effort", "max_response_bytes", "tools")
 """Names in `extra_kwargs`."""
@@ -87,7 +86,7 @@ class Choices:
     effort: str | None = None
     claude_code_prompt: bool = False
     """Whether karenina's prompt is put after the program's own, and not in its place."""
-    most_bytes: int = DEFAULT_MAX_BYTES
+    most_bytes: int = SESSION_MAX_BYTES
     """How much the program may write to its stdout in one session."""
 
 
@@ -100,7 +99,7 @@ def choices(config: ModelConfig) -> Choices:
         tools=tuple(dict.fromkeys(extra.get("tools", DEFAULT_TOOLS))),
         effort=extra.get("effort"),
         claude_code_prompt=extra.get("claude_code_prompt", False),
-        most_bytes=extra.get("max_response_bytes", DEFAULT_MAX_BYTES),
+        most_bytes=extra.get("max_response_bytes", SESSION_MAX_BYTES),
     )
 
 

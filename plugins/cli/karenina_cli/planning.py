@@ -51,6 +51,7 @@ class Planned:
     plans: Mapping[tuple[str, ...], StageOrchestrator] = field(repr=False)
     questions: tuple[PlannedQuestion, ...] = ()
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def plan(path: Path | None, options: Mapping[str, Any]) -> int:
@@ -60,7 +61,8 @@ def plan(path: Path | None, options: Mapping[str, Any]) -> int:
         benchmark = Benchmark.load(path, app=loaded.app) if path else None
         found = planned(loaded.app, loaded.config, benchmark)
         found = evolve(found, problems=(*_absent(loaded, options["sinks"]), *found.problems))
-        document = {**next(iter(found.plans.values())).describe(), "problems": list(found.problems)}
+        document = {**next(iter(found.plans.values())).describe()}
+        document |= {"problems": list(found.problems), "notes": list(found.notes)}
         unusable: list[tuple[str, str]] = []
         if benchmark is not None:
             document["questions"] = [asdict(row) for row in found.questions]
@@ -76,6 +78,7 @@ def plan(path: Path | None, options: Mapping[str, Any]) -> int:
         parts.append(Table(("question", "reason"), unusable, "Templates that cannot be used"))
         if benchmark is not None:
             parts.append(listing("Warnings of the benchmark", [(text,) for text in benchmark.warnings]))
+        parts.append(listing("Notes", [(text,) for text in found.notes]))
         print_found(document, parts, out, as_json=options["as_json"])
         for problem in found.problems:
             note(f"Error: {problem}")
@@ -143,8 +146,14 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
         for traits in sorted(rubrics or {(): None}, key=lambda traits: (-frequency[traits], traits))
     }
     problems += [problem for orchestrator in plans.values() for problem in orchestrator.validate_dependencies()]
-    problems += map(str, settings_problems(list(plans.values()), config, app, mode))
-    return Planned(plans=plans, questions=tuple(row for row, _ in rows), problems=tuple(dict.fromkeys(problems)))
+    found = settings_problems(list(plans.values()), config, app, mode)
+    problems += [str(problem) for problem in found if problem.fatal]
+    return Planned(
+        plans=plans,
+        questions=tuple(row for row, _ in rows),
+        problems=tuple(dict.fromkeys(problems)),
+        notes=tuple(str(problem) for problem in found if not problem.fatal),
+    )
 
 
 def _plan_parts(orchestrator: StageOrchestrator, traits: Sequence[str], questions: int | None) -> list[Part]:

@@ -18,7 +18,7 @@ from karenina_runs.config.config_file import Flags, RunConfig
 from karenina_runs.files.run_lock import owner_of
 from karenina_runs.folder.directory import default_directory, read_manifest
 from karenina_runs.folder.fingerprint import Changed
-from karenina_runs.folder.status import fork_command, standing
+from karenina_runs.folder.status import fork_command, read_status
 from karenina_runs.resume import Resumption, Wanted, resumption, source_of
 
 from karenina_core.errors import ConfigError, plural
@@ -84,7 +84,7 @@ def _refused(folder: Path, verb: str = "resumed", command: str = "") -> Iterator
     try:
         yield
     except Changed as error:
-        instead = command or fork_command(standing(folder), folder)
+        instead = command or fork_command(read_status(folder), folder)
         changed = "\n".join(f"  {problem}" for problem in error.problems)
         raise ConfigError(
             f"{folder} cannot be {verb}, for its numbers depend on what has changed:\n{changed}\n"

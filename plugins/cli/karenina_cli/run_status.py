@@ -11,7 +11,7 @@ from typing import Any
 
 from karenina_runs.batches.provider_batches import BatchThere, batches_there
 from karenina_runs.config.config_file import Flags, RunConfig
-from karenina_runs.folder.status import Standing, resume_command, standing
+from karenina_runs.folder.status import RunStatus, read_status, resume_command
 
 from karenina_core.errors import plural
 from karenina_core.log import configure
@@ -28,7 +28,7 @@ UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 def show_status(folder: Path, *, as_json: bool) -> None:
     """Print how far the run is. Raises ConfigError and RunDirectoryError."""
     with own_stdout() as out:
-        found = standing(folder)
+        found = read_status(folder)
         document = {
             "run_dir": str(folder),
             "run_name": found.run_name,
@@ -51,7 +51,7 @@ def show_status(folder: Path, *, as_json: bool) -> None:
         print_found(document, _parts(found, folder), out, as_json=as_json)
 
 
-def _parts(found: Standing, folder: Path) -> list[Part]:
+def _parts(found: RunStatus, folder: Path) -> list[Part]:
     total, written = found.ledger["total"], "unknown"
     if (moment := found.written_at) is not None:
         passed = max(0, round((datetime.now(UTC) - moment).total_seconds()))
@@ -81,7 +81,7 @@ def _parts(found: Standing, folder: Path) -> list[Part]:
     return [*parts, f"{what}: {_next(found, folder)}"]
 
 
-def _next(found: Standing, folder: Path) -> str:
+def _next(found: RunStatus, folder: Path) -> str:
     """What to type."""
     if found.pid:
         return f"kill -TERM {found.pid}"
@@ -131,7 +131,7 @@ def _batch_parts(found: Sequence[BatchThere], folder: Path) -> list[Part]:
         rows.append((batch.provider_id or "(no id)", batch.model, progress))
     return [
         Table(("Batch", "Model", "How far it is"), rows),
-        f"To fetch what is made: {resume_command(standing(folder), folder)}",
+        f"To fetch what is made: {resume_command(read_status(folder), folder)}",
     ]
 
 

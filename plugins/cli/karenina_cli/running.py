@@ -16,7 +16,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from karenina_runs.execute.control import RunControl
-from karenina_runs.folder.status import cancel_command, resume_command, standing
+from karenina_runs.folder.status import cancel_command, read_status, resume_command
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
@@ -161,7 +161,7 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
     except (KeyboardInterrupt, asyncio.CancelledError):
         summary = f"interrupted: {progress.done} of {progress.total} items are done"
         try:
-            found = standing(directory)
+            found = read_status(directory)
         except (ConfigError, RunDirectoryError):  # it was interrupted before it began
             raise Interrupted(summary) from None
         lines = [f"{summary}, kept in {directory}"]
@@ -175,7 +175,7 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
 
 
 def batch_text(batch: Mapping[str, Any]) -> str:
-    """A batch as `standing` has it."""
+    """A batch as `read_status` has it."""
     name = batch["provider_id"] or "not known at the provider yet"
     return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 

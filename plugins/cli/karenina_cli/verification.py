@@ -9,11 +9,11 @@ from typing import IO, Any
 
 from karenina_runs.amend.repair import RepairSelection, planned_repair
 from karenina_runs.benchmark import Benchmark
-from karenina_runs.execute.continuation import PASSING
+from karenina_runs.execute.continuation import RETRYABLE
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory
 from karenina_runs.folder.reuse import followed
-from karenina_runs.folder.status import rescore_command, resume_command, standing
+from karenina_runs.folder.status import read_status, rescore_command, resume_command
 from karenina_runs.plan.items import Prepared
 from karenina_runs.plan.prepare import prepare
 from karenina_runs.results.exports import Format, export_results, ready_format
@@ -72,18 +72,18 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
     missing = items - counted.total()
     unrepaired = 0
     if missing or repaired:  # a budget was used up, or a model is asked no more
-        found = standing(directory)
+        found = read_status(directory)
         unrepaired, line = found.unrepaired, resume_command(found, directory)
         if missing:
             note(f"{missing} of {items} items have no result; to continue, type: {line}")
         if unrepaired:
             note(f"{plural(unrepaired, 'result')} still to be made again; to continue the repair, type: {line}")
     if results.tally.failed_scores:
-        found = standing(directory)
+        found = read_status(directory)
         if found.state == "completed" and not found.progress:
             # those that a resume does not make again
             rows = planned_repair(directory, RepairSelection(unscored=True)).rows
-            if count := sum(row.outcome != "error" or row.detail not in PASSING for row in rows):
+            if count := sum(row.outcome != "error" or row.detail not in RETRYABLE for row in rows):
                 what = f"{plural(count, 'result')} without the score of a trait"
                 note(f"{what}; to have the judges asked again, type: {rescore_command(found, directory)}")
     incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores

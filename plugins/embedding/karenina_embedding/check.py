@@ -26,7 +26,7 @@ FAILURES = (PluginError, PortError, TemplateError)
 
 PRICE = (
     "the cost of its calls is unknown; set the price in the settings of its plugin (litellm: input_cost_per_token) or "
-    "limit budget_tokens instead; an embedder of your own says tells_cost = True, or needs_provider = False where it "
+    "limit budget_tokens instead; an embedder of your own says reports_cost = True, or needs_provider = False where it "
     "computes on this machine"
 )
 
@@ -99,7 +99,7 @@ class EmbeddingCheck(Stage):
             return [Problem("embedding_check_embedder", str(error))]
         if problem:
             return [Problem("embedding_check_embedder", problem)]
-        if config.budget_usd is None or embedder.tells_cost or not embedder.needs_provider:
+        if config.budget_usd is None or embedder.reports_cost or not embedder.needs_provider:
             return []
         return [Problem("budget_usd", f"embedder {name}:{model}: {PRICE}")]
 

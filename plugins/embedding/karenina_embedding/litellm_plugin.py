@@ -64,7 +64,7 @@ class LiteLLM:
         return f"{self._route} at {self.settings.api_base}" if self.settings.api_base else self._route
 
     @property
-    def tells_cost(self) -> bool:
+    def reports_cost(self) -> bool:
         """litellm knows prices of providers; only the settings know that of a server."""
         return self.settings.input_cost_per_token is not None or self.settings.api_base is None
 
@@ -85,7 +85,8 @@ class LiteLLM:
             raise AdapterUnavailableError(problem)
         if not texts:
             return Embeddings(vectors=(), model=self.model)
-        from karenina_litellm import faults, library  # both are imported where an embedder is used
+        from karenina_calls.wire.library_errors import known_secrets, port_error  # imported where an embedder is used
+        from karenina_litellm import library
 
         litellm = await library.load()
         before = sys.exception()
@@ -96,10 +97,10 @@ class LiteLLM:
             late = f"{self._where}: no vectors within {self.settings.timeout:g} s; raise timeout or ask another model"
             raise PortError(late, kind="timeout") from None
         except Exception as error:  # what litellm raises has no common base, and its texts may hold the key
-            raise faults.port_error(
+            raise port_error(
                 error,
                 where=self._where,
-                secrets=faults.known_secrets(self._key()),
+                secrets=known_secrets(self._key()),
                 before=before,
                 hint=lambda found, _: REMEDIES.get(found.kind, ""),
             ) from None

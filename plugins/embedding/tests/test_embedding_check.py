@@ -350,12 +350,12 @@ def test_an_embedder_that_cannot_work_is_reported_before_a_run(written: Make, na
     assert bool([*EmbeddingCheck().check_config(without_models, app)]) == (name != "written"), "a plan asks for no key"
 
 
-@pytest.mark.parametrize("facts", [{"tells_cost": True}, {"needs_provider": False}, {}])
+@pytest.mark.parametrize("facts", [{"reports_cost": True}, {"needs_provider": False}, {}])
 def test_a_budget_in_dollars_needs_an_embedder_that_reports_what_calls_cost(
     written: Make, facts: dict[str, bool]
 ) -> None:
     embedder = written()
-    for name, value in {"tells_cost": False, "needs_provider": True, **facts}.items():
+    for name, value in {"reports_cost": False, "needs_provider": True, **facts}.items():
         setattr(embedder, name, value)
     app = application(ScriptedLLM().adapter("scripted"), embedder)
 

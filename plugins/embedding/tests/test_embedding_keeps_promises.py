@@ -11,16 +11,13 @@ import pytest
 from attrs import evolve
 from hypothesis import strategies as st
 from karenina_embedding.check import EmbeddingCheck
-from karenina_embedding.minilm import MiniLM
 
 from karenina_core import Karenina, StageOrchestrator
 from karenina_core.testing import (
-    Check,
     FakeFilled,
     FakeHandle,
     application,
     check_stage,
-    embedder_checks,
     plugin_checks,
     run_checks,
 )
@@ -35,14 +32,10 @@ def test_the_plugin_and_what_it_brings_keep_their_promises(name: str) -> None:
     run_checks(plugin_checks(name))
 
 
-@pytest.mark.parametrize("check", embedder_checks(MiniLM, model="all-MiniLM-L6-v2"))
-def test_minilm_keeps_the_promises_of_embedders(check: Check) -> None:
-    check.run()
-
-
-def test_minilm_is_called_by_its_checks() -> None:
+@pytest.mark.parametrize("name", ["minilm", "litellm"])
+def test_embedders_are_called_by_their_checks(name: str) -> None:
     """Where something is missing only a few are there, and the test above would be green too soon."""
-    assert "cancellation" in [check.name for check in embedder_checks(MiniLM, model="all-MiniLM-L6-v2")]
+    assert f"{name}.cancellation" in [check.name for check in plugin_checks(f"embedder-{name}")]
 
 
 def test_the_stage_keeps_its_promises_where_there_is_something_to_compare(written: Callable[..., Any]) -> None:

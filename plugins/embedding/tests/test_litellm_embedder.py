@@ -276,7 +276,7 @@ def test_a_missing_key_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_server_of_ones_own_costs_is_reported_where_the_settings_have_it(
     reports: bool, settings: LiteLLMSettings
 ) -> None:
-    assert LiteLLM("openai/m", settings).tells_cost is reports
+    assert LiteLLM("openai/m", settings).reports_cost is reports
 
 
 def test_its_settings_are_checked_and_reach_it_through_the_application() -> None:

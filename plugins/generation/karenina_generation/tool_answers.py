@@ -121,7 +121,7 @@ async def worked(context: VerificationContext, messages: Sequence[Message]) -> C
     """Let the model work, once more where it says and does nothing.
 
     Raises PortError where there is no usable answer, as where its time, its tokens or its money is used up, which is no
-    fault of the model: what was done until then is in the result all the same.
+    fault of the model: what was done until then is in the result, too.
     """
     model = context.answering
     tools = [on_warning(tool, partial(_warned, context)) for tool in await _tools(context)]

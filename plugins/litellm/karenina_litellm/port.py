@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 from karenina_calls.ports.text import sanitize
 from karenina_calls.secrets.known_secrets import secrets_among
 from karenina_calls.wire.endpoints import OWN_SETTINGS, max_response_bytes
+from karenina_calls.wire.library_errors import known_secrets, port_error
 from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
 from karenina_core.errors import ConfigError, PortError, Problem
@@ -28,7 +29,6 @@ from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message, ThinkingBlock
 
 from . import library
-from .faults import known_secrets, port_error
 from .routes import Route, problems, route
 
 T = TypeVar("T")
@@ -85,7 +85,9 @@ class LiteLLM:
             supports_streaming=True,
             supports_tools=True,
             output_channels=("json_schema", "tool_call", "json_object", "text"),
-            tells_cost=True,
+            reports_cost=True,
+            reports_thinking=True,
+            reports_cached_tokens=True,
         )
 
     async def aopen(self) -> None:

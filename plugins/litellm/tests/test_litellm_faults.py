@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import pytest
-from karenina_litellm.faults import known_secrets, port_error
+from karenina_calls.wire.library_errors import known_secrets, port_error
 from karenina_litellm.port import LiteLLM
 
 from karenina_core.errors import PortError
@@ -223,4 +223,4 @@ def test_what_is_no_error_of_a_library_is_a_fault_of_the_plugin() -> None:
     with contextlib.suppress(KeyError):
         error = port_error(KeyError("x"), where="m", before=sys.exception())
     assert error.kind == "plugin"
-    assert str(error) == "m: 'x'; this is a mistake of litellm or of its adapter, please report it"
+    assert str(error) == "m: 'x'; this is a mistake of the provider's library or of its adapter, please report it"

@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from karenina_core import ModelConfig
 
-OPTIONS = {"manual": {"config": ModelConfig(interface="manual", manual_traces={"capital": "Paris"})}}
+TRACES = {"capital": {"answer": "Paris", "fields": {"capital": "Paris"}}}
+OPTIONS = {"manual": {"config": ModelConfig(interface="manual", manual_traces=TRACES)}}

@@ -31,7 +31,7 @@ class ManualPort(ParsesModels):
 
     @property
     def capabilities(self) -> PortCapabilities:
-        return PortCapabilities(tells_cost=True)
+        return PortCapabilities(reports_cost=True)
 
     async def ainvoke(
         self,

@@ -68,14 +68,14 @@ class OpenAIBatches(OpenAIEndpoint, HttpBatchPort):
             boundary = uuid.uuid4().hex
             form = _form(boundary, name, calls)
             kind = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Content-Length": str(len(form))}
-            self._uploaded[name] = id_of(await self._asked("POST", "/files", data=form, headers=kind), "file")
+            self._uploaded[name] = id_of(await self.request("POST", "/files", data=form, headers=kind), "file")
         wanted = {
             "input_file_id": self._uploaded[name],
             "endpoint": COMPLETIONS,
             "completion_window": WINDOW,
             "metadata": {NAME: name},
         }
-        batch_id = id_of(await self._asked("POST", "/batches", data=json.dumps(wanted).encode()), "batch")
+        batch_id = id_of(await self.request("POST", "/batches", data=json.dumps(wanted).encode()), "batch")
         del self._uploaded[name]
         return batch_id
 
@@ -83,7 +83,7 @@ class OpenAIBatches(OpenAIEndpoint, HttpBatchPort):
         after = ""
         for _ in range(PAGES):
             try:
-                page = await self._asked("GET", f"/batches?limit=100{after}")
+                page = await self.request("GET", f"/batches?limit=100{after}")
             except PortError as error:
                 if error.status in (404, 405, 501):  # a server without the list
                     return None
@@ -100,7 +100,7 @@ class OpenAIBatches(OpenAIEndpoint, HttpBatchPort):
         return None
 
     async def poll(self, batch_id: str) -> BatchState:
-        batch = await self._asked("GET", f"/batches/{quoted(batch_id)}")
+        batch = await self.request("GET", f"/batches/{quoted(batch_id)}")
         counts = batch.get("request_counts")
         status = STATUSES.get(str(batch.get("status")), "running")
         problems = _problems(batch) if status == "failed" else []
@@ -114,21 +114,21 @@ class OpenAIBatches(OpenAIEndpoint, HttpBatchPort):
 
     async def fetch(self, batch_id: str) -> AsyncIterator[tuple[str, Mapping[str, Any] | PortError]]:
         """Replies first, then errors. A line that cannot be read is the error of its call, if its id can be read."""
-        batch = await self._asked("GET", f"/batches/{quoted(batch_id)}")
+        batch = await self.request("GET", f"/batches/{quoted(batch_id)}")
         for name in ("output_file_id", "error_file_id"):
             if isinstance(file_id := batch.get(name), str) and file_id:
-                async for line in self._lines(f"/files/{quoted(file_id)}/content"):
-                    if (found := line_of_batch(line, self._endpoint.limit)) is not None:
+                async for line in self.lines(f"/files/{quoted(file_id)}/content"):
+                    if (found := line_of_batch(line, self.endpoint.limit)) is not None:
                         custom_id, outcome = found
                         yield custom_id, outcome if isinstance(outcome, PortError) else _reply(outcome)
 
     async def cancel(self, batch_id: str) -> None:
-        await self._asked("POST", f"/batches/{quoted(batch_id)}/cancel", data=b"")
+        await self.request("POST", f"/batches/{quoted(batch_id)}/cancel", data=b"")
 
-    def _at(self, path: str) -> tuple[str, str]:
+    def address(self, path: str) -> tuple[str, str]:
         """A URL, and how errors name it."""
         plain, _, query = path.partition("?")
-        url = api_url(self._endpoint.url, plain)
+        url = api_url(self.endpoint.url, plain)
         shown = url.split("?")[0]
         return (f"{url}{'&' if '?' in url else '?'}{query}" if query else url), shown
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from karenina_calls.ports.text import sanitize
-from karenina_calls.wire.bodies import events, pieces
 from karenina_calls.wire.endpoints import Endpoint
-from karenina_calls.wire.http import HttpPort, json_object, timed
+from karenina_calls.wire.http import HttpPort
 from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
 from karenina_core.ports import (
@@ -23,13 +20,15 @@ from karenina_core.ports import (
     Tool,
 )
 
-from .settings import endpoint_of
+from .settings import endpoint_of, model_name
 from .stream import Folded
 
 CAPABILITIES = PortCapabilities(
     supports_structured_output=True,
     supports_streaming=True,
     supports_tools=True,
+    reports_thinking=True,
+    reports_cached_tokens=True,
     output_channels=("json_schema", "tool_call", "json_object", "text"),
 )
 
@@ -38,8 +37,8 @@ class OpenAIEndpoint(HttpPort):
     """An `LLMPort` and `StreamingLLMPort` for one model behind an OpenAI-compatible server."""
 
     @cached_property
-    def _endpoint(self) -> Endpoint:
-        return endpoint_of(self._config)
+    def endpoint(self) -> Endpoint:
+        return endpoint_of(self.config)
 
     @property
     def capabilities(self) -> PortCapabilities:
@@ -58,44 +57,24 @@ class OpenAIEndpoint(HttpPort):
         body = self._body(messages, output, temperature)
         if tools:
             body["tools"] = tools_to_wire(tools)
-        with self._failures():
-            return reply_from_wire(await self._reply(body), output)
+        with self.failures():
+            return reply_from_wire(await self.ask(body), output)
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
-        return StreamingLLMResponse(self._streamed(messages))
-
-    async def _streamed(self, messages: Sequence[Message]) -> AsyncIterator[str | LLMResponse]:
         body = {"stream_options": {"include_usage": True}, **self._body(messages, None, None), "stream": True}
-        clock = asyncio.get_running_loop().time
-        started = clock()
-        with self._failures():
-            async with asyncio.timeout(self._endpoint.timeout):
-                response = await self._posted(body)
-            try:
-                received = timed(pieces(response, self._endpoint.limit), self._endpoint.timeout - (clock() - started))
-                if response.content_type != "text/event-stream":  # a server that does not stream answers at once
-                    reply = reply_from_wire(json_object(b"".join([piece async for piece in received])))
-                    yield reply.content
-                    yield reply
-                    return
-                folded = Folded()
-                async for text in folded.texts(events(received)):
-                    yield sanitize(text)[0]
-            finally:
-                response.release()
-            yield reply_from_wire(folded.body())
+        return StreamingLLMResponse(self.stream(body, Folded(), reply_from_wire))
 
     def _body(
         self, messages: Sequence[Message], output: OutputFormat | None, temperature: float | None
     ) -> dict[str, Any]:
-        config = self._config
-        body: dict[str, Any] = {"model": config.name, "messages": messages_to_wire(messages)}
+        config = self.config
+        body: dict[str, Any] = {"model": model_name(config), "messages": messages_to_wire(messages)}
         if config.temperature is not None:
             body["temperature"] = config.temperature
         if config.max_tokens is not None:
             body["max_tokens"] = config.max_tokens
-        body.update(self._endpoint.extra)
+        body.update(self.endpoint.extra)
         if temperature is not None:
             body["temperature"] = temperature
         body.update(output_to_wire(output))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from urllib.parse import urlsplit, urlunsplit
 
 from karenina_calls.wire.endpoints import (
@@ -11,12 +10,16 @@ from karenina_calls.wire.endpoints import (
     address_problems,
     api_path,
     extra_problems,
+    json_problems,
     key_problems,
 )
 
 from karenina_core.errors import ConfigError
 from karenina_core.values.config import ModelConfig
 
+INTERFACE = "openai_endpoint"
+PREFIX = "openai_endpoint:"
+"""In front of a model's name, where a text says both."""
 RESERVED = frozenset({"model", "messages", "stream"})
 NO_ADDRESS = (
     "endpoint_base_url: say where the server is, such as http://localhost:8000/v1 "
@@ -35,11 +38,12 @@ def check_config(config: ModelConfig) -> list[str]:
     """What keeps this configuration from working, one `field: message` each."""
     url, extra = config.endpoint_base_url, config.extra_kwargs
     problems = [*(address_problems(url) if url else [NO_ADDRESS]), *extra_problems(extra, RESERVED)]
-    try:
-        json.dumps(dict(extra), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        problems.append(f"extra_kwargs: must be JSON, because they go into the request ({error})")
-    return [*problems, *key_problems(config)]
+    return [*problems, *json_problems(extra), *key_problems(config)]
+
+
+def model_name(config: ModelConfig) -> str:
+    """As the server knows it."""
+    return config.name.removeprefix(PREFIX)
 
 
 def completions_url(config: ModelConfig) -> str:

@@ -364,7 +364,7 @@ def test_the_key_is_in_no_error(reply: Reply) -> None:
     with ScriptedServer(reply) as server:
         error = failure(server)
     assert KEY not in f"{error} {error!r} {error.raw} {error.args}"
-    assert KEY not in repr(OpenAIEndpoint(config(server.url)).__dict__["_config"])
+    assert KEY not in repr(OpenAIEndpoint(config(server.url)).__dict__["config"])
 
 
 def test_neither_query_nor_proxy_nor_netrc_nor_cookies_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

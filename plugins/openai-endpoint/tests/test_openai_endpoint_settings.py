@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from karenina_calls.models.model_ports import make_port
 from karenina_calls.wire.endpoints import max_response_bytes
-from karenina_openai_endpoint.settings import check_config, completions_url
+from karenina_openai_endpoint.settings import check_config, completions_url, model_name
 
 from karenina_core.errors import ConfigError
 from karenina_core.plugin.adapters import AdapterRegistry
@@ -120,3 +120,12 @@ def test_the_plugin_registers_the_interface() -> None:
     assert spec.llm_factory is not None
     made = make_port(registry, spec.llm_factory, config(), spec)
     assert type(made).__name__ == "OpenAIEndpoint"
+
+
+def test_a_name_may_say_the_interface() -> None:
+    assert karenina_openai_endpoint.karenina_resolve_model("openai_endpoint:llama3:8b") == "openai_endpoint"
+    assert karenina_openai_endpoint.karenina_resolve_model("llama3:8b") is None
+    assert karenina_openai_endpoint.karenina_resolve_model("openai/gpt-4.1") is None
+    named = ModelConfig(model_name="openai_endpoint:llama3:8b", interface="openai_endpoint", endpoint_base_url=GOOD)
+    assert model_name(named) == "llama3:8b"
+    assert model_name(config()) == "m"

@@ -47,6 +47,7 @@ SPOKEN: Mapping[str, str] = {
     "anthropic": "anthropic",
     "claude_agent_sdk": "anthropic",
     "claude_tool": "anthropic",
+    "gemini": "gcp.gemini",
     "openai_endpoint": "openai",
     "openrouter": "openrouter",
 }

@@ -183,7 +183,7 @@ class Brings:
         made = self.made
 
         class Letters(Scripted):
-            tells_cost = True
+            reports_cost = True
 
             def __init__(self, model: str) -> None:
                 made.append(model)
@@ -200,7 +200,7 @@ def test_an_application_records_and_replays_its_embedders(tmp_path: Path) -> Non
     embedder = embedder_of(app, "letters", "m")
     assert embedder_of(app, "letters", "m") is embedder
     assert embedder.problem() == "it is not installed", "what is recorded must work"
-    assert (embedder.needs_provider, embedder.tells_cost) == (True, True), "as the one behind it"
+    assert (embedder.needs_provider, embedder.reports_cost) == (True, True), "as the one behind it"
     assert not Path(file).exists()
     found = asyncio.run(embedder.aembed(["a"]))
     writer_of(app.settings("replay")).close()

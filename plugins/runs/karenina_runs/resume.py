@@ -18,13 +18,13 @@ from karenina_core.values.result import VerificationResult
 from .benchmark import Benchmark
 from .config.config_file import Flags, RunConfig
 from .config.saved_config import rebuilt
-from .execute.continuation import PASSING, Continuation, begun, is_final, settings_of, write_missing_results
+from .execute.continuation import RETRYABLE, Continuation, begun, is_final, settings_of, write_missing_results
 from .execute.control import RunControl, synchronous
 from .execute.runner import Destination, execute
 from .folder.directory import RunDirectory, answers_of_run, read_fingerprint, read_manifest
 from .folder.fingerprint import Changed, differences
 from .folder.reuse import followed, reused_by, without
-from .folder.status import fork_command, standing
+from .folder.status import fork_command, read_status
 from .journal.reader import JournalReader, journal_of
 from .plan.items import Prepared
 from .plan.prepare import prepare
@@ -111,7 +111,7 @@ def resumption(
     manifest = read_manifest(folder)
     there = begun(folder, manifest) if wanted.fork is None else []
     current_config = configured if isinstance(configured, RunConfig) else configured(settings_of(manifest, there))
-    again = EVERY if wanted.retry_failed else PASSING
+    again = EVERY if wanted.retry_failed else RETRYABLE
     prepared = _prepared(manifest, current_config, wanted, folder)
     sinks = _sinks(manifest, wanted)
     source = wanted.source or source_of(manifest)
@@ -228,7 +228,7 @@ def _reused(manifest: Mapping[str, Any], folder: Path, made: int) -> tuple[tuple
     extended = manifest.get("extends") or {}
     needed = [path for path in gone if str(path) != extended.get("run_dir")]
     if needed and made < manifest["items"]:
-        line = fork_command(standing(folder), folder)
+        line = fork_command(read_status(folder), folder)
         raise ConfigError(
             f"the run reuses replies of {', '.join(map(str, needed))}, which cannot be found; put it back, or begin a "
             f"new run that does without it and asks what neither this run nor another one that is there has: {line}"

@@ -14,7 +14,7 @@ from attrs import define, evolve, field
 from karenina_calls.tools import agent_loop as own_agent
 from karenina_runs.execute.runner import Destination
 from karenina_runs.folder.fingerprint import Changed
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 from karenina_runs.journal.journal import Journal
 from karenina_runs.resume import resume_run
 
@@ -47,7 +47,7 @@ SETTINGS: Mapping[str, tuple[str, Any, Any]] = {
 }
 KINDS = {"time": "timeout", "tokens": "budget", "cost": "budget"}
 AGENTIC = {"agentic-rubric-evaluation", "agentic-parse-template"}
-ABLE = PortCapabilities(needs_provider=False, tells_cost=True)
+ABLE = PortCapabilities(needs_provider=False, reports_cost=True)
 
 
 def limited(config: AgentConfig) -> Any:
@@ -246,7 +246,7 @@ def test_a_trait_whose_agent_ended_at_a_limit_is_investigated_again_where_it_was
     app = application(office.adapter(), installed=True)
     (first,) = bench.run_verification(config, run_dir=tmp_path, app=app)
     assert str(first.outcome) == ("error(budget)" if setting else "error(timeout)")
-    assert (standing(tmp_path).waiting, standing(tmp_path).errors) == (again, {str(first.outcome)[6:-1]: 1})
+    assert (read_status(tmp_path).waiting, read_status(tmp_path).errors) == (again, {str(first.outcome)[6:-1]: 1})
     office.work = lambda config: working("It is sound.", AgentConfig())
     (second,) = resume_run(tmp_path, benchmark=bench, config=config, app=app)
     assert str(second.outcome) == ("error(budget)" if setting else "scored")
@@ -275,7 +275,7 @@ def test_an_item_that_was_kept_out_by_the_budget_of_the_run_is_made_when_there_i
     here = world(questions=3)
     little = here.config(budget_tokens=31, concurrency=1)
     first = here.run(little, Destination(run_dir=tmp_path))
-    assert (first.get_summary()["outcomes"], standing(tmp_path).waiting) == ({"passed": 1, "error": 1}, 1)
+    assert (first.get_summary()["outcomes"], read_status(tmp_path).waiting) == ({"passed": 1, "error": 1}, 1)
     more = here.config(budget_tokens=10_000, concurrency=1)
     second = resume_run(tmp_path, benchmark=here.benchmark, config=more, app=here.app)
     assert second.get_summary()["outcomes"] == {"passed": 3}

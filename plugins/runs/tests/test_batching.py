@@ -25,7 +25,7 @@ from karenina_runs.batches.batches import Gathered
 from karenina_runs.batches.batching import SENDING, Batching
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.runner import Destination, execute
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 from karenina_runs.journal.journal import Journal
 from karenina_runs.journal.reader import JournalReader
 from karenina_runs.plan.prepare import prepare
@@ -419,13 +419,13 @@ def test_after_kill_9_the_batch_at_the_provider_is_fetched_and_not_sent_again(
     with ScriptedBatches(answered, held=True) as server:
         child = Child(server, tmp_path / "run", [make_question(n) for n in range(6)], plugin_names)
         child.run_until(lambda: child.status() == [("sent", "batch_0")], signal.SIGKILL)
-        (waiting,) = standing(tmp_path / "run").batches
+        (waiting,) = read_status(tmp_path / "run").batches
         assert waiting == {"model": waiting["model"], "provider_id": "batch_0", "status": "sent", "calls": 6}
         shown = CliRunner().invoke(karenina, ["status", str(tmp_path / "run")])
         assert f"batch_0: 6 calls of {waiting['model']}, sent" in shown.stdout
         server.held = False
         results = child.resume()
-        assert standing(tmp_path / "run").batches == []
+        assert read_status(tmp_path / "run").batches == []
         assert outcomes(results) == ["passed"] * 6
         assert [len(batch.calls) for batch in server.batches] == [6, 6], "answers, then judgments; nothing twice"
         assert server.count == 12
@@ -622,7 +622,7 @@ def test_a_batch_that_may_be_at_the_provider_is_looked_for_by_a_resumed_run(
         questions = [make_question(n) for n in range(3)]
         results = verified(server, make_app(), questions, tmp_path / "run")
         assert outcomes(results) == [f"error({outcome})"] * 3
-        assert any("has not said whether it took the batch" in note for note in results.notes)
+        assert any("is not known whether the provider took the batch" in note for note in results.notes)
         assert (statuses(tmp_path / "run"), len(server.batches)) == (["sending"], 1)
         server.fault = lambda *asked: None
         assert outcomes(Child(server, tmp_path / "run", questions, plugin_names).resume(**how)) == ["passed"] * 3

@@ -214,7 +214,7 @@ def test_limits_that_cannot_be_kept_are_refused_before_the_run() -> None:
 
 def test_one_way_of_asking_a_model_that_does_not_tell_what_it_costs_is_enough_to_refuse_a_budget() -> None:
     telling, silent = ScriptedLLM(), ScriptedLLM()
-    telling.capabilities = evolve(telling.capabilities, tells_cost=True)
+    telling.capabilities = evolve(telling.capabilities, reports_cost=True)
     judge = ModelConfig(model_name="m", interface="two")
     config = VerificationConfig(answering_models=[model("a", **DEAR)], parsing_models=[judge], budget_usd=1.0)
     for other in (telling, silent):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from karenina_runs.execute.runner import Destination
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 from karenina_runs.resume import aresume_run
 
 from karenina_core.errors import RunDirectoryError
@@ -41,8 +41,8 @@ class Recheck(Continuation):
         journal.repeat_calls(lambda call: call.result_id == self.task, journal.last_call)
         return self.remaining(journal.reader)
 
-    def notes(self, keeper):
-        return tuple(f"not checked again: {task}" for task in sorted(keeper.replaced))
+    def notes(self, writer):
+        return tuple(f"not checked again: {task}" for task in sorted(writer.replaced))
 
     def ended(self, folder):
         (folder / "recheck.done").touch()
@@ -79,13 +79,13 @@ def test_a_run_is_continued_by_the_distribution_that_its_manifest_names(world: M
     here, folder = world(questions=3), tmp_path / "run"
     _begun(here, folder)
     asked = len(here.answerer.calls), len(here.judge.calls)
-    assert [row.text for row in standing(folder).progress] == ["1 to be checked again"]
-    assert standing(folder).is_resumable
+    assert [row.text for row in read_status(folder).progress] == ["1 to be checked again"]
+    assert read_status(folder).is_resumable
     results = asyncio.run(aresume_run(folder, benchmark=here.benchmark, app=here.app))
     assert (len(results), results.notes) == (3, ())
     assert (len(here.answerer.calls), len(here.judge.calls)) == (asked[0] + 1, asked[1] + 1)
     assert (folder / "recheck.done").is_file()
-    assert standing(folder).unrepaired == 0
+    assert read_status(folder).unrepaired == 0
 
 
 def test_a_run_that_was_continued_by_what_is_not_installed_is_not_resumed(world: Make, tmp_path: Path) -> None:
@@ -95,4 +95,4 @@ def test_a_run_that_was_continued_by_what_is_not_installed_is_not_resumed(world:
     with pytest.raises(RunDirectoryError, match="was continued by 'recheck'; install the distribution"):
         asyncio.run(aresume_run(folder, benchmark=here.benchmark, app=here.app))
     assert (folder / "results.jsonl").read_bytes() == before
-    assert any("'recheck'" in note for note in standing(folder).notes)
+    assert any("'recheck'" in note for note in read_status(folder).notes)

@@ -128,7 +128,7 @@ class Priced:
 
     @staticmethod
     def capabilities(behind: PortCapabilities) -> PortCapabilities:
-        return attrs.evolve(behind, tells_cost=True)
+        return attrs.evolve(behind, reports_cost=True)
 
     async def __call__(self, call: Call[LLMResponse], proceed: Proceed) -> LLMResponse:
         reply = await proceed(call)

@@ -190,7 +190,7 @@ class Embedder:
 
     failing: Sequence[int] = ()
     asked: int = 0
-    tells_cost = True
+    reports_cost = True
 
     def problem(self) -> str | None:
         return None

@@ -22,7 +22,7 @@ from karenina_runs.answers.answers import ReplayStore
 from karenina_runs.execute.runner import Destination
 from karenina_runs.files.run_lock import RunLock
 from karenina_runs.folder.fingerprint import Changed
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 from karenina_runs.journal.check import check
 from karenina_runs.journal.reader import JournalReader
 from karenina_runs.journal.rows import CALLS, RESULTS
@@ -224,7 +224,7 @@ def test_a_result_that_was_lost_gets_the_answer_that_a_live_repair_has_made(worl
         data[data.index(body) + 9] ^= 1
     path.write_bytes(data)
     put_in_place(given_anew, salvage(path, given_anew / "saved.sqlite"))
-    assert standing(given_anew).done == 0
+    assert read_status(given_anew).done == 0
     here = world(questions=3, answerer=ScriptedLLM(lambda call: PortError("asked", kind="auth")))
     resumed(here, given_anew)
     assert (answers(given_anew), here.answerer.calls) == (NEW, [])
@@ -337,7 +337,7 @@ def test_of_a_run_that_has_not_ended_the_same_is_said_as_its_status_says(
     here, run = world(questions=2), tmp_path / "run"
     finished(here, run)
     (run / "manifest.json").write_text(json.dumps({**manifest(run), "status": status}), "utf-8")
-    assert standing(run).state == said
+    assert read_status(run).state == said
     with pytest.raises(ConfigError, match=rf"has not ended \({said}\)"):
         repaired(here, run)
     with pytest.raises(ConfigError, match=rf"is not finished \({said}\)"):
@@ -481,7 +481,7 @@ def test_a_repair_that_was_interrupted_anywhere_equals_one_that_was_not(
     )
     selection = RepairSelection(question_ids=["q0", "q2"])
     interrupted(here, folder / "run", items, selection, mode)
-    assert standing(folder / "run").is_resumable
+    assert read_status(folder / "run").is_resumable
     resumed(here, folder / "run")
     repaired(other, folder / "other", selection, mode=mode)
     after = lines(folder / "run")
@@ -511,7 +511,7 @@ def test_a_repair_that_ended_before_that_was_written_down_is_only_written_down(w
     (run / "manifest.json").write_text(
         json.dumps({**told, "repair": name, "repairs": [], "continuations": ["repair"]}), "utf-8"
     )
-    found = standing(run)
+    found = read_status(run)
     assert (found.state, found.unrepaired, found.is_resumable) == ("completed", 0, True)
     assert len(resumed(here, run)) == 3
     assert len(here.judge.calls) == asked
@@ -622,7 +622,7 @@ def test_what_an_outage_left_of_a_repair_is_asked_for_when_it_is_gone_on_with(
     assert any("2 results" in note and f"karenina resume {run}" in note for note in found.notes)
     told = manifest(run)
     assert (told["status"], bool(told["repair"]), told.get("repairs", [])) == ("interrupted", True, [])
-    assert standing(run).is_resumable
+    assert read_status(run).is_resumable
     here = world(questions=3, judge=ScriptedLLM(lambda call: {"target": "BAX"}))
     assert resumed(here, run).get_summary()["outcomes"] == {"passed": 1, "failed": 2}
     assert (len(here.answerer.calls), len(here.judge.calls)) == calls

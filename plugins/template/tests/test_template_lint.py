@@ -21,7 +21,7 @@ from karenina_runs.plan.templates import TemplateLoader
 from karenina_template.language.extraction import judge_schema
 from karenina_template.lint.lint import Finding, lint_benchmark, lint_schema, lint_template, one_sided_positions
 from karenina_template.lint.patterns import ANYTHING, accepted_by, accepted_texts, spelled_out
-from karenina_template.lint.references import Sought, mentions, same
+from karenina_template.lint.references import Targets, mentions, same
 from karenina_vocabulary.handle import TemplateField
 from pydantic import BaseModel, Field, create_model
 
@@ -514,10 +514,10 @@ def test_the_time_follows_the_size_of_a_ground_truth(parts: dict[str, Any]) -> N
 
 
 def test_only_values_that_a_text_may_name_are_searched_in_it() -> None:
-    sought = Sought([f"{word} {number}" for number in range(LARGE) for word in ("gene", "exon")])
+    targets = Targets([f"{word} {number}" for number in range(LARGE) for word in ("gene", "exon")])
     text = "Genes and exons, such as gene 1234"
-    assert list(sought.named_in(text)) == ["gene 1234"]
-    assert len(sought.candidates(text)) < 100
+    assert list(targets.named_in(text)) == ["gene 1234"]
+    assert len(targets.candidates(text)) < 100
 
 
 @LAW
@@ -528,9 +528,9 @@ def test_many_values_are_found_as_each_of_them_alone(text: str, values: list[Any
     values = list(dict.fromkeys(values))
     if values:
         text += f" {data.draw(st.sampled_from(values))} {text}"
-    sought = Sought(values)
-    assert sought.named_in(text) == {value: found for value in values if (found := mentions(text, value))}
-    assert [sought.equal_to(value) for value in values] == [[v for v in values if same(value, v)] for value in values]
+    targets = Targets(values)
+    assert targets.named_in(text) == {value: found for value in values if (found := mentions(text, value))}
+    assert [targets.equal_to(value) for value in values] == [[v for v in values if same(value, v)] for value in values]
 
 
 def test_a_value_that_the_question_names_weighs_less() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_template.lint.lint import lint_schema
 from karenina_template.lint.positions import Place
-from karenina_template.lint.references import Sought
+from karenina_template.lint.references import Targets
 from karenina_template.lint.severity import Reach, Subject, weigh
 
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=400)
@@ -27,7 +27,7 @@ PLACES = st.builds(
 EXPECTED = ["BCL2", "William Shakespeare", "+", "yes", 5, 0.05, True, False, "2024-05-31"]
 SUBJECTS = st.builds(
     lambda name, values, options: Subject(
-        name=name, path=(name,), sought=Sought(tuple(values)), many=len(values) > 1, options=options
+        name=name, path=(name,), targets=Targets(tuple(values)), many=len(values) > 1, options=options
     ),
     st.sampled_from(NAMES),
     st.lists(st.sampled_from(EXPECTED), min_size=1, max_size=2),

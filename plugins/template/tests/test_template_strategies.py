@@ -66,10 +66,10 @@ def test_a_strategy_agrees_with_counting_what_passes(tree: Any, results: dict[st
 @LAW
 @given(TREES, RESULTS, WEIGHTS)
 def test_what_passes_with_full_scores_has_full_credit(tree: Any, results: Any, weights: dict[str, float]) -> None:
-    standing = evaluate(tree, results, scores_of(results), weights)
-    assert 0.0 <= standing.score <= 1.0
-    if standing.passed:
-        assert standing.score == 1.0
+    found = evaluate(tree, results, scores_of(results), weights)
+    assert 0.0 <= found.score <= 1.0
+    if found.passed:
+        assert found.score == 1.0
 
 
 @LAW
@@ -88,8 +88,8 @@ def test_the_order_of_conditions_does_not_matter(children: list[Any], results: A
     found = set()
     for order in itertools.islice(itertools.permutations(children), 12):
         for tree in (AllOf(order), AnyOf(order), AtLeastN(n, order)):
-            standing = evaluate(tree, results, scores, weights)
-            found.add((tree.type, standing.passed, round(standing.score, 9)))
+            evaluated = evaluate(tree, results, scores, weights)
+            found.add((tree.type, evaluated.passed, round(evaluated.score, 9)))
     assert len(found) == 3
 
 

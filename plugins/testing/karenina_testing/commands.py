@@ -12,6 +12,7 @@ from typing import Any
 import click
 from attrs import frozen
 from click.testing import CliRunner, Result
+from karenina_cli.root import ARGUMENTS, GROUP
 
 from karenina_core.entry_points import installed_entry_points, owner
 from karenina_core.errors import KareninaError, one_line
@@ -20,7 +21,6 @@ from .checks import Check, Fault, Promises, Raised, attempt, expecting, promise_
 from .watch.audit import heavy_imports
 from .watch.source_lines import file_of, line_of_error, line_of_function
 
-GROUP = "karenina.commands"
 NONSENSE = "--no-such-option-of-any-command"
 ABSENT = "no-such-file.jsonld"
 
@@ -41,8 +41,11 @@ class Command:
         return line_of_function(callback) if callback else ""
 
     def run(self, *words: str) -> Result:
+        """As `karenina` runs it, in an empty folder. What it raises is in the result."""
+        root = click.Context(click.Group("karenina"), info_name="karenina")
+        root.meta[ARGUMENTS] = (self.name, *words)
         with tempfile.TemporaryDirectory(prefix="karenina-command-") as folder, chdir(folder):
-            return CliRunner().invoke(self.thing, words, prog_name=f"karenina {self.name}")
+            return CliRunner().invoke(self.thing, words, prog_name=self.name, parent=root)
 
     def fault(self, problem: str, remedy: str = "") -> Fault:
         return Fault(problem, self.line, remedy)

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from attrs import evolve
 from karenina_calls.services.shared import EmbedderRegistry, SearchToolRegistry
+from karenina_runs.kinds import ExecutorRegistry
 from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
 
 from karenina_core.errors import KareninaError, PluginError, did_you_mean, one_line
@@ -23,9 +24,11 @@ from karenina_core.plugin.discovery import PluginInfo, Source, discover, load, l
 from karenina_core.plugin.kinds import SinkRegistry, StageRegistry, TraitRegistry
 from karenina_core.plugin.registry import Registry
 
+from . import examples  # noqa: F401  # first: without hypothesis it says what to install
 from .adapters.adapters import adapter_checks
 from .checks import Check, Fault, Promises, expecting, promise_checks
 from .commands import command_checks, installed_commands
+from .executors import executor_checks
 from .fakes import name_of
 from .loaders import loader_checks
 from .primitives import primitive_checks
@@ -49,6 +52,7 @@ CHECKS: Mapping[Kind, Callable[..., list[Check]]] = {
     EmbedderRegistry: embedder_checks,
     SearchToolRegistry: search_tool_checks,
     TraitRegistry: evaluator_checks,
+    ExecutorRegistry: executor_checks,
 }
 MADE_BY_CHECKS = (EmbedderRegistry, SearchToolRegistry, TraitRegistry)
 """Kinds of classes that the checks themselves make, with the plugin's settings."""

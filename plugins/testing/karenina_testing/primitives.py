@@ -6,7 +6,7 @@ import copy
 import json
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from karenina_template.language.primitives.base import VerificationPrimitive, primitive_from_spec, to_spec
+from karenina_template.language.primitives.text import TracePrimitive
 
 from karenina_core.errors import ConfigError, TemplateError, one_line
 
@@ -82,12 +83,18 @@ class Case:
     primitive: Any
     pair: Pair
 
-    def outcome(self, method: str = "check", primitive: Any = None) -> Any:
-        """What a method gives for the two values, or Raised."""
-        return attempt(getattr(primitive or self.primitive, method), *self.pair)
+    @property
+    def methods(self) -> Sequence[str]:
+        """What compares values."""
+        return ("check_trace",) if isinstance(self.primitive, TracePrimitive) else ("check", "score", "remark")
 
-    def fault(self, problem: str, remedy: str, method: str = "check") -> Fault:
-        return Fault(problem, line_of_attribute(type(self.primitive), method), remedy)
+    def outcome(self, method: str = "", primitive: Any = None) -> Any:
+        """What a method gives for the two values, or for a trace, or Raised; by default the one that decides."""
+        method = method or self.methods[0]
+        return attempt(getattr(primitive or self.primitive, method), *self.pair[: 1 if method == "check_trace" else 2])
+
+    def fault(self, problem: str, remedy: str, method: str = "") -> Fault:
+        return Fault(problem, line_of_attribute(type(self.primitive), method or self.methods[0]), remedy)
 
 
 @frozen(slots=False)
@@ -100,8 +107,14 @@ class Subject:
     max_examples: int
 
     @property
+    def reads_traces(self) -> bool:
+        return isinstance(self.cls, type) and issubclass(self.cls, TracePrimitive)
+
+    @property
     def pairs(self) -> SearchStrategy[Pair]:
         """Values of which many are alike: without such pairs, hardly anything would be compared."""
+        if self.reads_traces:
+            return st.tuples(TEXT, st.booleans()) | st.sampled_from([("", True), *self.given])
         known = [value for pair in self.given for value in pair]
         values = VALUES | st.sampled_from(known) if known else VALUES
         same = values.map(lambda value: (value, copy.copy(value)))
@@ -112,7 +125,8 @@ class Subject:
     def drawn(self) -> list[Pair]:
         return [*self.given, *every(self.pairs, self.max_examples)]
 
-    def fault(self, problem: str, remedy: str, method: str = "check") -> Fault:
+    def fault(self, problem: str, remedy: str, method: str = "") -> Fault:
+        method = method or ("check_trace" if self.reads_traces else "check")
         return Fault(problem, line_of_attribute(self.cls, method), remedy)
 
 
@@ -127,8 +141,8 @@ def primitive_checks(
     """One check for every promise of a verification primitive.
 
     `examples` are primitives of the class; without any, one is made without parameters. `pairs` are values
-    `(extracted, expected)` that it can compare, beside random numbers, texts, dates and lists. Raises ConfigError where
-    examples are needed.
+    `(extracted, expected)` that it can compare, beside random numbers, texts, dates and lists; for a primitive that
+    reads traces, a text and True. Raises ConfigError where examples are needed.
     """
     made = tuple(examples)
     if not made and isinstance(primitive, type):
@@ -139,12 +153,16 @@ def primitive_checks(
     name = getattr(primitive, "__name__", repr(primitive))
     subject = Subject(primitive, made, tuple(pairs), max_examples)
     base = isinstance(primitive, type) and issubclass(primitive, VerificationPrimitive)
-    promises = PROMISES if base else {"derived": PROMISES["derived"]}
-    return expecting(promise_checks(f"primitive {name}", subject, promises, Fault.raised), expected_failures)
+    left_out = COMPARED if subject.reads_traces else ()
+    promises = {name: PROMISES[name] for name in (PROMISES if base else ("derived",)) if name not in left_out}
+    checks = promise_checks(f"primitive {name}", subject, promises, Fault.raised)
+    return expecting(checks, expected_failures, PROMISES)
 
 
 PROMISES: Promises[Subject] = Promises()
 ON_PAIRS: Promises[Case] = Promises()
+COMPARED = ("score", "remark", "ground_truth", "placeholder")
+"""What is promised of the comparison of two values, and not of what reads a trace."""
 
 
 @PROMISES.add("derived", "It is a class that derives from VerificationPrimitive.")
@@ -200,7 +218,7 @@ def _reached(subject: Subject) -> Iterator[Fault]:
 
 @ON_PAIRS.add("errors", "It raises nothing but TypeError and ValueError for values that it cannot compare.")
 def _errors(case: Case) -> Iterator[Fault]:
-    for method in ("check", "score", "remark"):
+    for method in case.methods:
         yield from _raised(case, method, case.outcome(method))
     yield from _raised(case, "check_ground_truth", attempt(case.primitive.check_ground_truth, case.pair[1]))
 
@@ -217,13 +235,13 @@ def _raised(case: Case, method: str, outcome: Any) -> Iterator[Fault]:
 def _bool(case: Case) -> Iterator[Fault]:
     outcome = case.outcome()
     if not isinstance(outcome, Raised | bool):
-        yield case.fault(f"check returned {outcome!r}", "write `return bool(...)`")
+        yield case.fault(f"{case.methods[0]} returned {outcome!r}", "write `return bool(...)`")
 
 
 @ON_PAIRS.add("repeatable", "Equal values are decided equally, also by an equal primitive.")
 def _repeatable(case: Case) -> Iterator[Fault]:
     other = copy.copy(case.primitive)
-    for method in ("check", "score", "remark"):
+    for method in case.methods:
         first, *others = (_shown(case.outcome(method, by)) for by in (case.primitive, case.primitive, other))
         if differs := next((again for again in others if again != first), None):
             remedy = "depend on the two values and the parameters alone: no clock, no random numbers, no memory"
@@ -258,8 +276,11 @@ def _remark(case: Case) -> Iterator[Fault]:
 
 @ON_PAIRS.add("ground_truth", "A ground truth that it accepts can be compared, and matches itself where it has to.")
 def _ground_truth(case: Case) -> Iterator[Fault]:
+    """Not of what is empty or NaN: where such a ground truth cannot pass, a template with it is refused."""
     primitive, truth = case.primitive, case.pair[1]
     if not primitive.uses_ground_truth or not primitive.matches_ground_truth:
+        return
+    if truth != truth or truth in ("", [], {}, set()):
         return
     if isinstance(attempt(primitive.check_ground_truth, truth), Raised):
         return
@@ -285,7 +306,7 @@ def _placeholder(case: Case) -> Iterator[Fault]:
 @ON_PAIRS.add("untouched", "It changes nothing that it is given.")
 def _untouched(case: Case) -> Iterator[Fault]:
     before = snapshot((case.pair, case.primitive))
-    for method in ("check", "score", "remark"):
+    for method in case.methods:
         case.outcome(method)
         if changed := difference(before, (case.pair, case.primitive)):
             yield case.fault(f"{method} changed something: {changed}", "copy a value before changing it", method)

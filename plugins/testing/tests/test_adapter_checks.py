@@ -8,18 +8,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from attrs import evolve
 from karenina_calls.ports.structured import StructuredParser
-from karenina_openai_endpoint.port import OpenAIEndpoint
+from karenina_openai_endpoint.port import CAPABILITIES, OpenAIEndpoint
+from karenina_testing.plugins import declared_options
 
 from karenina_core import AdapterSpec, Karenina, ModelConfig
 from karenina_core.errors import ConfigError, ParseError
 from karenina_core.ports import UsageMetadata
-from karenina_core.ports.values import LLMResponse, ParsePortResult, PortCapabilities
+from karenina_core.ports.values import LLMResponse, ParsePortResult
 from karenina_core.testing import ScriptedLLM, adapter_checks, check_adapter
 
-RECORDED = ModelConfig(
-    interface="manual", manual_traces={"capital": {"answer": "Paris", "fields": {"capital": "Paris"}}}
-)
 PLANTED = {
     "careless_reply": ("success", "temperature", "odd_text", "channels"),
     "drips": ("total_timeout",),
@@ -49,18 +48,15 @@ def test_the_openai_endpoint_passes() -> None:
 
 
 def test_recorded_answers_pass() -> None:
-    check_adapter(spec_of("manual"), config=RECORDED)
+    check_adapter(spec_of("manual"), **declared_options("manual")["manual"])
 
 
 def test_litellm_passes_but_for_its_logging_task(caplog: pytest.LogCaptureFixture) -> None:
     """All in one test, because importing litellm takes seconds."""
     caplog.set_level(logging.CRITICAL)
-    check_adapter(
-        spec_of("litellm"),
-        expected_failures={
-            "closing": "litellm keeps a task for its logs in every event loop, and offers no way to end it"
-        },
-    )
+    options = declared_options("litellm")["litellm"]
+    assert set(options["expected_failures"]) == {"closing"}
+    check_adapter(spec_of("litellm"), **options)
 
 
 @pytest.mark.parametrize("interface", ["langchain", "openrouter"])
@@ -161,7 +157,7 @@ def test_an_adapter_may_be_a_parser_only(failure: Any) -> None:
 class Toolless:
     """A port that was written before there were tools."""
 
-    capabilities = PortCapabilities()
+    capabilities = evolve(CAPABILITIES, supports_tools=False, supports_streaming=False)
 
     def __init__(self, config: ModelConfig) -> None:
         self.inner = OpenAIEndpoint(config)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,9 @@ def _text(value: Any) -> str:
     return value
 
 
+TURNS = itertools.count()
+
+
 @frozen
 class Truthy(Sound):
     def check(self, extracted: Any, expected: Any) -> Any:
@@ -51,7 +54,7 @@ class Crashing(Sound):
 @frozen
 class Moody(Sound):
     def check(self, extracted: Any, expected: Any) -> bool:
-        return time.perf_counter_ns() % 2 == 0
+        return next(TURNS) % 2 == 0
 
 
 @frozen

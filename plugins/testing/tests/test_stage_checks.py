@@ -13,19 +13,20 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from karenina_testing.checks import BrokenPromise, Check
+from karenina_testing.plugins import declared_options
 from karenina_testing.stages.inputs import StageInput
 
 from karenina_core import ArtifactKeys, Karenina, Key, Stage, VerificationConfig, VerificationContext
+from karenina_core.plugin.discovery import discover
 from karenina_core.testing import check_stage, stage_checks
 
 BUILT_IN = sorted(Karenina.installed(only=()).stages)
-EARLIER = {
-    "DeepJudgmentRubricAutoFail": {
-        "deep_judgment_rubric_performed": st.booleans(),
-        "traits_without_valid_excerpts": st.lists(st.text(min_size=1), max_size=2),
-    }
+DECLARED = {
+    name: options
+    for source in discover()
+    for name, options in declared_options(source.name).items()
+    if name in BUILT_IN
 }
-"""What stages read of the result that earlier ones set, where it decides whether they run."""
 PLANTED = {
     "busy_question": "should_run",
     "careless_check": "check_config",
@@ -67,7 +68,7 @@ def failures(checks: list[Check], *names: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_every_built_in_stage_passes(name: str, long: bool) -> None:
     """15 random items show every planted fault of this folder, and most plugins check their stages with 50."""
-    check_stage(Karenina.default().stages.load(name), strategies=EARLIER.get(name), max_examples=50 if long else 15)
+    check_stage(Karenina.default().stages.load(name), max_examples=50 if long else 15, **DECLARED.get(name, {}))
 
 
 @pytest.mark.parametrize("name", sorted(PLANTED))

@@ -82,7 +82,8 @@ class TraitScore:
 
 
 def failure(error: BaseException, event: str, **facts: Any) -> TraitScore:
-    """The score of what ended with this error. Raises it again where it ends the item, and logs foreign errors."""
+    """The score of what ended with this error. Raises it again where it ends the item, and logs it where it is none of
+    karenina's."""
     if stops_item(error):
         raise error
     if not isinstance(error, KareninaError):

@@ -3,6 +3,7 @@
 from attrs import frozen
 
 from karenina_core import ArtifactKeys, Key, Stage, VerificationContext, hookimpl
+from karenina_core.errors import Problem
 
 WORDS = Key("vocabulary.words", int)
 
@@ -24,6 +25,10 @@ class Vocabulary(Stage):
 
     def __init__(self, settings: Settings) -> None:
         self.distinct = settings.distinct
+
+    def check_config(self, config, app):
+        if self.distinct:
+            yield Problem("plugins.vocabulary.distinct", "The and the are two words", fatal=False)
 
     def execute(self, context: VerificationContext) -> None:
         words = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).split()

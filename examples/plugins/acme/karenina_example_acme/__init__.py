@@ -11,6 +11,7 @@ from typing import Any
 from karenina_core import AdapterSpec, ModelConfig, hookimpl
 
 KARENINA_API = 1
+PREFIX = "acme:"
 
 
 def check_config(config: ModelConfig) -> Iterator[str]:
@@ -33,3 +34,9 @@ SPEC = AdapterSpec(
 @hookimpl
 def karenina_register_adapters(registry: Any) -> None:
     registry.register(SPEC)
+
+
+@hookimpl
+def karenina_resolve_model(model: str) -> str | None:
+    """`acme:anvil-2` says the interface and the model in one text."""
+    return SPEC.interface if model.startswith(PREFIX) else None

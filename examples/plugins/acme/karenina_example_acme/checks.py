@@ -35,3 +35,6 @@ class AcmeWire(Wire):
 
     def error(self, reply: Reply) -> tuple[int, Mapping[str, Any]]:
         return reply.status, {"fault": {"code": reply.code, "text": reply.failure}}
+
+
+OPTIONS = {"acme": {"wire": AcmeWire()}}

@@ -17,6 +17,8 @@ from karenina_core.ports import (
     sanitize,
 )
 
+from . import PREFIX
+
 WHO = {"system": "director", "user": "person", "assistant": "engine"}
 
 
@@ -26,18 +28,20 @@ class Acme(HttpPort):
     capabilities = PortCapabilities(supports_structured_output=True, output_channels=("json_schema", "text"))
 
     @cached_property
-    def _endpoint(self) -> Endpoint:
-        url = f"{(self._config.endpoint_base_url or '').rstrip('/')}/generate"
-        return Endpoint.of(self._config, url, self._config.api_key())
+    def endpoint(self) -> Endpoint:
+        url = f"{(self.config.endpoint_base_url or '').rstrip('/')}/generate"
+        return Endpoint.of(self.config, url, self.config.api_key())
 
-    def _headers(self) -> dict[str, str]:
-        return {"X-Acme-Key": self._endpoint.key} if self._endpoint.key else {}
+    def headers(self) -> dict[str, str]:
+        return {"X-Acme-Key": self.endpoint.key} if self.endpoint.key else {}
 
-    def _error(self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None) -> PortError:
+    def error_from(
+        self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None
+    ) -> PortError:
         fault = body.get("fault") if isinstance(body, Mapping) else None
         if isinstance(fault, Mapping):
             body = {"error": {"message": fault.get("text"), "code": fault.get("code")}}
-        return super()._error(status, body, where=where, retry_after=retry_after)
+        return super().error_from(status, body, where=where, retry_after=retry_after)
 
     async def ainvoke(
         self,
@@ -48,16 +52,16 @@ class Acme(HttpPort):
         call: CallContext | None = None,
     ) -> LLMResponse:
         """Ask once. Raises PortError; the core decides whether to ask again."""
-        config = self._config
+        config = self.config
         says = [{"who": WHO[message.role], "says": sanitize(message.text)[0]} for message in messages]
-        body: dict[str, Any] = {"engine": config.name, "dialogue": says}
+        body: dict[str, Any] = {"engine": config.name.removeprefix(PREFIX), "dialogue": says}
         heat = config.temperature if temperature is None else temperature
         if heat is not None:
             body["heat"] = heat
         if output is not None and output.channel == "json_schema":
             body["shape"] = dict(output.schema)
-        with self._failures():
-            return reply_from(await self._reply(body))
+        with self.failures():
+            return reply_from(await self.ask(body))
 
 
 def reply_from(body: Mapping[str, Any]) -> LLMResponse:

@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 from karenina_example_acme import check_config
-from karenina_example_acme.checks import AcmeWire
 
 from karenina_core import ModelConfig
 from karenina_core.testing import plugin_checks
 
 
-@pytest.mark.parametrize("check", plugin_checks("acme", options={"acme": {"wire": AcmeWire()}}))
+@pytest.mark.parametrize("check", plugin_checks("acme"))
 def test_it_keeps_its_promises(check: Any) -> None:
     check.run()
 

@@ -9,7 +9,7 @@ from karenina_example_embedder import MODEL, Trigrams
 from karenina_core.testing import plugin_checks
 
 
-@pytest.mark.parametrize("check", plugin_checks("example-embedder", options={"trigrams": {"model": MODEL}}))
+@pytest.mark.parametrize("check", plugin_checks("example-embedder"))
 def test_it_keeps_its_promises(check: Any) -> None:
     check.run()
 

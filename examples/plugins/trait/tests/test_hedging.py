@@ -7,10 +7,8 @@ from karenina_example_trait import HEDGES, HedgingTrait
 
 from karenina_core.testing import plugin_checks
 
-TRAITS = [HedgingTrait(name="Certain"), HedgingTrait(name="Fairly certain", most=2)]
 
-
-@pytest.mark.parametrize("check", plugin_checks("example-trait", options={"hedging": {"traits": TRAITS}}))
+@pytest.mark.parametrize("check", plugin_checks("example-trait"))
 def test_it_keeps_its_promises(check: Any) -> None:
     check.run()
 

@@ -98,7 +98,7 @@ def _pieces(file: int, bounds: Bounds) -> Iterator[tuple[int, bytes]]:
 
 
 @define
-class Sought:
+class Search:
     """A text that is searched for, and what was found."""
 
     text: str
@@ -155,24 +155,24 @@ class Sought:
         return [*notes, f"[{self.unread} files could not be searched]"] if self.unread else notes
 
 
-def search_lines(file: int, names: Names, sought: Sought, bounds: Bounds) -> None:
+def search_lines(file: int, names: Names, search: Search, bounds: Bounds) -> None:
     """Take every line that has the text, once, until there is more than may be found."""
     if is_binary(file):
-        sought.binary += 1
+        search.binary += 1
         return
-    sought.files += 1
+    search.files += 1
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     line, before, taken = 0, "", 0
     for number, piece in _pieces(file, bounds):
         before = before if number == line else ""
         line = number
         window = before + decoder.decode(piece)
-        if taken != number and (place := sought.place_in(window)) is not None:
-            sought.take(names, number, window, place)
+        if taken != number and (place := search.place_in(window)) is not None:
+            search.take(names, number, window, place)
             taken = number
-            if sought.more:
+            if search.more:
                 return
-        before = window[-sought.overlap :]
+        before = window[-search.overlap :]
 
 
 def matches_glob(names: Names, glob: str) -> bool:

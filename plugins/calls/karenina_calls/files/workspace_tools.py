@@ -22,7 +22,7 @@ from karenina_core.ports.values import Tool, ToolOutcome
 
 from .sandboxed_files import Bounds, Confined, Entry, confined, look, open_file, open_parent, replace_file, walk
 from .sandboxed_names import Names, Refused, is_hidden, names_of, plain, quoted
-from .workspace_text import MOST_LINES, MOST_TEXT, Sought, is_binary, kind_of, matches_glob, read_lines, search_lines
+from .workspace_text import MOST_LINES, MOST_TEXT, Search, is_binary, kind_of, matches_glob, read_lines, search_lines
 
 MOST_LISTED = 500
 MOST_WALKED = 20_000
@@ -154,13 +154,13 @@ def _search_tool(place: Confined) -> Tool:
             raise Refused("text has to be part of one line, 1 to 1000 characters: search for a shorter piece")
         if not glob or len(glob) > 300:
             raise Refused("glob has to have 1 to 300 characters, such as '*.csv': give another or leave it out")
-        sought = Sought(text, given["ignore_case"], MOST_FOUND)
+        search = Search(text, given["ignore_case"], MOST_FOUND)
         bounds = Bounds(MOST_WALKED, MOST_SECONDS, stopped=stopped)
-        _search(place, given["path"], glob, sought, bounds)
-        if sought.more:
-            bounds.reached = f"there are more than the {len(sought.lines)} lines above"
-        none = [f"no line with this text in the {sought.files} text files that were searched"]
-        return "\n".join([*(sought.lines or none), *sought.notes(), *_notes(bounds)])
+        _search(place, given["path"], glob, search, bounds)
+        if search.more:
+            bounds.reached = f"there are more than the {len(search.lines)} lines above"
+        none = [f"no line with this text in the {search.files} text files that were searched"]
+        return "\n".join([*(search.lines or none), *search.notes(), *_notes(bounds)])
 
     description = (
         "Search the text files of the workspace for a plain text (regular expressions are not understood). Gives "
@@ -169,24 +169,24 @@ def _search_tool(place: Confined) -> Tool:
     return _tool("search_files", description, properties, work)
 
 
-def _search(place: Confined, path: str, glob: str, sought: Sought, bounds: Bounds) -> None:
+def _search(place: Confined, path: str, glob: str, search: Search, bounds: Bounds) -> None:
     names = names_of(path)
     if names:
         with open_parent(place, names) as folder:
             if look(folder, names).kind != "folder":
                 with open_file(folder, names) as file:
                     if matches_glob(names, glob):
-                        search_lines(file, names, sought, bounds)
+                        search_lines(file, names, search, bounds)
                 return
     with closing(walk(place, names, bounds, deep=True)) as walked:
         for folder, entry in walked:
             if entry.kind == "file" and matches_glob(entry.names, glob):
                 try:
                     with open_file(folder, entry.names) as file:
-                        search_lines(file, entry.names, sought, bounds)
+                        search_lines(file, entry.names, search, bounds)
                 except (Refused, OSError):
-                    sought.unread += 1
-            if sought.more or not bounds.in_time():
+                    search.unread += 1
+            if search.more or not bounds.in_time():
                 return
 
 

@@ -222,4 +222,4 @@ def _costs_are_unknown(app: Karenina, model: ModelConfig) -> bool:
     if cost_of(model, 0, 0) is not None:
         return False
     ports = model_ports(app, app.adapters.resolve_interface(model.interface).spec, model).values()
-    return any(port.capabilities.needs_provider and not port.capabilities.tells_cost for port in ports)
+    return any(port.capabilities.needs_provider and not port.capabilities.reports_cost for port in ports)

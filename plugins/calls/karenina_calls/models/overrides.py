@@ -70,7 +70,9 @@ class Settled:
         return allowed
 
 
-def settled(config: VerificationConfig, rubrics: Mapping[K, Rubric | None]) -> tuple[dict[K, Rubric | None], list[str]]:
+def resolve_models(
+    config: VerificationConfig, rubrics: Mapping[K, Rubric | None]
+) -> tuple[dict[K, Rubric | None], list[str]]:
     """Rubrics with the models that may be asked, and what people should know about it.
 
     A model from a benchmark file stays as it is where the run is trusted. Otherwise the configured model of the same

@@ -20,8 +20,8 @@ LEAVES = frozenset({str, bytes, int, float, bool, type(None)})
 class ForeignModelConfig(ModelConfig):
     """A model that a file describes: whoever wrote the file chose its address, its key's variable and its program.
 
-    It equals the `ModelConfig` with the same values, and stays foreign when it is copied or evolved. Nothing is sent to
-    it unless the run is trusted, see `karenina_calls.models.overrides`.
+    It equals the `ModelConfig` with the same values, and stays untrusted when it is copied or evolved. Nothing is sent
+    to it unless the run is trusted, see `karenina_calls.models.overrides`.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -33,7 +33,7 @@ class ForeignModelConfig(ModelConfig):
 
 
 def as_foreign(value: Any) -> Any:
-    """The same value with every model in it marked as foreign; parts without one are the same objects."""
+    """The same value with every model in it marked as untrusted; parts without one are the same objects."""
     return replaced_models(value, lambda model: ForeignModelConfig(**_values(model)))
 
 

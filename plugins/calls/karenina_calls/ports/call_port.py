@@ -59,8 +59,8 @@ class Asked:
         found: PortCapabilities | None = getattr(self.port, "capabilities", None)
         if found is not None:
             return found
-        away, cost = getattr(self.port, "needs_provider", True), getattr(self.port, "tells_cost", False)
-        return PortCapabilities(needs_provider=bool(away), tells_cost=bool(cost))  # of an embedder
+        away, cost = getattr(self.port, "needs_provider", True), getattr(self.port, "reports_cost", False)
+        return PortCapabilities(needs_provider=bool(away), reports_cost=bool(cost))  # of an embedder
 
     async def __call__(self, call: Call[R]) -> R:
         """Raises PortError for what is no reply to such a call."""
@@ -150,9 +150,9 @@ class CallPort:
         return self.capabilities.needs_provider
 
     @property
-    def tells_cost(self) -> bool:
+    def reports_cost(self) -> bool:
         """Whether replies say what they cost."""
-        return self.capabilities.tells_cost
+        return self.capabilities.reports_cost
 
     @property
     def knows_refusals(self) -> bool:

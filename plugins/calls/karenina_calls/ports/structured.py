@@ -146,7 +146,7 @@ def _result(response: LLMResponse, channel: Channel, token_limit: str) -> ParseP
         problem = "the reply is nested too deeply; reply with the object of the schema only"
         error = found if isinstance(found, ParseError) else ParseError(problem, raw_response=raw)
         error = _cut_off(raw, response, token_limit) if response.is_partial else error
-        error.usage, error.channel = response.usage, channel  # a useless reply was paid for all the same
+        error.usage, error.channel = response.usage, channel  # a useless reply was paid for, too
         error.usage_unavailable = response.usage_unavailable
         raise error from None
     unknown = response.usage_unavailable
@@ -289,7 +289,7 @@ async def parse_with_repair(
             failure.channel = result.channel
             most = max_repairs + 1 if isinstance(error, ContradictionError) else most
         except PortError as error:
-            error.repairs = repairs  # the earlier replies were paid for all the same
+            error.repairs = repairs  # the earlier replies were paid for, too
             if repairs and is_context_overflow(error):
                 error.args = (
                     f"{error}; it is a correction of a reply that cannot be used: {' '.join(problem.split())}",

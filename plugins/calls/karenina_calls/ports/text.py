@@ -29,6 +29,18 @@ def sanitize(text: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(flags)
 
 
+def clean(text: str, flags: dict[str, None]) -> str:
+    """`sanitize`, which adds to the flags of a reply."""
+    text, found = sanitize(text)
+    flags.update(dict.fromkeys(found))
+    return text
+
+
+def text_or_none(value: Any) -> str | None:
+    """A text that is one and not empty, safe to write."""
+    return sanitize(value)[0] if isinstance(value, str) and value else None
+
+
 def sanitize_data(value: Any, levels: int = MOST_NESTED) -> Any:
     """JSON data with `sanitize` applied to every text in it, keys included.
 

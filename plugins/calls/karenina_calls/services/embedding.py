@@ -40,7 +40,8 @@ class EmbedderPort(Protocol):
 
     One that computes on this machine says so by an attribute, `needs_provider = False`. The calls of any other are
     those of a provider: a run limits, counts and keeps them like the calls of its models. One that reports what they
-    cost, in `usage.cost_usd`, says so by `tells_cost = True`; the embedding check with `budget_usd` is refused without.
+    cost, in `usage.cost_usd`, says so by `reports_cost = True`; without that, the embedding check with `budget_usd` is
+    refused.
     """
 
     def problem(self) -> str | None:

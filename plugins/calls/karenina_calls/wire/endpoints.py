@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +21,8 @@ OWN_SETTINGS = frozenset({MODE, MAX_BYTES})
 """Names in `extra_kwargs` that are meant for adapters and sent to no server."""
 DEFAULT_MAX_BYTES = 8_000_000
 """Chosen, not measured: far more than the text of a reply, and little enough to be held for every call."""
+SESSION_MAX_BYTES = 64_000_000
+"""What the program of an agent may write in one session."""
 SUFFIX = "/chat/completions"
 DEFAULT_TIMEOUT = 120.0
 VERSION = re.compile(r"v\d+\w*")
@@ -52,12 +56,12 @@ class Endpoint:
         )
 
 
-def api_path(path: str, extra: Mapping[str, Any], suffix: str = SUFFIX) -> str:
-    """The path of an API by that of a base URL: without the `suffix` of a call, and with `/v1` where it names no
-    version, unless it was complete or `endpoint_base_url_mode` is `raw`."""
+def api_path(path: str, extra: Mapping[str, Any], suffix: str = SUFFIX, version: str = "v1") -> str:
+    """The path of an API by that of a base URL: without the `suffix` of a call, and with a `version` where it names
+    none, unless it was complete or `endpoint_base_url_mode` is `raw`."""
     bare = path.rstrip("/").removesuffix(suffix)
     complete = bare != path.rstrip("/") or extra.get(MODE, MODES[0]) != MODES[0]
-    return bare if complete or any(VERSION.fullmatch(part) for part in bare.split("/")) else f"{bare}/v1"
+    return bare if complete or any(VERSION.fullmatch(part) for part in bare.split("/")) else f"{bare}/{version}"
 
 
 def max_response_bytes(config: ModelConfig) -> int:
@@ -88,6 +92,33 @@ def key_problems(config: ModelConfig) -> Iterator[str]:
     else:
         if not key.isprintable():
             yield "endpoint_api_key: the key has a control character in it, such as a line break; copy it again"
+
+
+def provider_key(config: ModelConfig, variables: Sequence[str]) -> str | None:
+    """The configured key; where none is, and the address is the provider's own, the first of its variables.
+
+    A gateway gets the key that is configured for it and no other.
+    """
+    if (key := config.api_key()) is not None or config.endpoint_base_url:
+        return key
+    return next((key for name in variables if (key := os.environ.get(name))), None)
+
+
+def provider_key_problems(config: ModelConfig, variables: Sequence[str]) -> list[str]:
+    """What is wrong with the key that `provider_key` finds."""
+    found = list(key_problems(config))
+    if not found and config.endpoint_base_url is None and not provider_key(config, variables):
+        named = " or ".join(variables)
+        return [f"api_key_env: set the environment variable {named} to your key, or name another one"]
+    return found
+
+
+def json_problems(extra: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with `extra_kwargs` that go into the body of a request."""
+    try:
+        json.dumps(dict(extra), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        yield f"extra_kwargs: must be JSON, because they go into the request ({error})"
 
 
 def extra_problems(extra: Mapping[str, Any], reserved: Set[str]) -> Iterator[str]:

@@ -9,21 +9,23 @@ import asyncio
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BytesIO
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
 import aiohttp
 from attrs import define
 
 from karenina_core.errors import PortError, one_line
+from karenina_core.ports.values import LLMResponse
 from karenina_core.secrets import SHORTEST
 from karenina_core.values.config import ModelConfig
 
+from ..ports.text import sanitize
 from ..secrets.redaction import redactor
-from .bodies import ACCEPTED_ENCODINGS, pieces, whole
+from .bodies import ACCEPTED_ENCODINGS, events, pieces, whole
 from .endpoints import Endpoint
 from .openai_errors import error_from_wire, json_from_wire, retry_after_seconds
 
@@ -67,8 +69,24 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ref[Connections]] = WeakKey
 """Held by their users alone."""
 
 
+class Folding(Protocol):
+    """The events of one streamed reply, put together."""
+
+    def texts(self, received: AsyncIterator[bytes]) -> AsyncIterator[str]:
+        """Take in the events and give the text that they add. Raises PortError, also where the reply is not whole."""
+
+    def body(self) -> Mapping[str, Any]:
+        """What the server would have sent without streaming."""
+
+
 class HttpPort(ABC):
-    """A port for one model behind an HTTP server; an adapter adds `ainvoke`.
+    """A port for one model behind an HTTP server, to derive from.
+
+    A subclass says `endpoint`, adds `ainvoke`, and overrides `headers` and `error_from` where its server wants a key or
+    reports errors in another form than most do. In `ainvoke` it turns the messages into a body and asks:
+
+        with self.failures():
+            return reply_from(await self.ask(body))
 
     Neither proxies nor credentials are taken from the environment or from `~/.netrc`, cookies are not kept, redirects
     are not followed: a call goes to the configured server and carries the configured key, or it fails. The number of
@@ -76,21 +94,32 @@ class HttpPort(ABC):
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        self._config = config
+        self.config = config
+        """What the user says of the model."""
         self._session: aiohttp.ClientSession | None = None
         self._connections: Connections | None = None
 
     @property
     @abstractmethod
-    def _endpoint(self) -> Endpoint:
-        """Raises ConfigError where the configuration cannot work."""
+    def endpoint(self) -> Endpoint:
+        """Where calls are sent, with which key and limits: `Endpoint.of(self.config, url, self.config.api_key())`.
 
-    def _headers(self) -> dict[str, str]:
-        """What every request carries beside its content type."""
-        return {"Authorization": f"Bearer {self._endpoint.key}"} if self._endpoint.key else {}
+        To be made once (`functools.cached_property`). Raises ConfigError where the configuration cannot work.
+        """
 
-    def _error(self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None) -> PortError:
-        """The error that the server reports; see `error_from_wire`."""
+    def headers(self) -> dict[str, str]:
+        """What every request carries beside its content type. To override; by default the key as a bearer token."""
+        return {"Authorization": f"Bearer {self.endpoint.key}"} if self.endpoint.key else {}
+
+    def error_from(
+        self, status: int | None, body: Any, *, where: str = "", retry_after: float | None = None
+    ) -> PortError:
+        """The error that the server reports with an HTTP status. To override for bodies that are not understood.
+
+        `body` is the parsed JSON, or text. Understood are `{"error": {"message": ..., "code": ..., "type": ...}}`, the
+        same without `error`, and plain text; a `code` of `content_filter` gives an error of that kind. An adapter whose
+        server says it otherwise brings it into this form and calls `super().error_from`.
+        """
         return error_from_wire(status, body, where=where, retry_after=retry_after)
 
     async def aopen(self) -> None:
@@ -107,7 +136,7 @@ class HttpPort(ABC):
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            headers = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS, **self._headers()}
+            headers = {"Content-Type": "application/json", "Accept-Encoding": ACCEPTED_ENCODINGS, **self.headers()}
             self._connections = Connections.of_loop()
             self._session = aiohttp.ClientSession(
                 connector=self._connections.connector,
@@ -120,37 +149,63 @@ class HttpPort(ABC):
             )
         return self._session
 
-    async def _reply(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON object with which a call is answered. To be used within `_failures`."""
-        async with asyncio.timeout(self._endpoint.timeout):
-            data = await self._whole(await self._posted(body))
+    async def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Post a call: the JSON object that the server answers with. To be used within `failures`."""
+        async with asyncio.timeout(self.endpoint.timeout):
+            data = await self._whole(await self.post(body))
         return json_object(data)
 
-    async def _posted(self, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
-        """The response to a request, once its headers have arrived. Raises PortError for an error status.
+    async def stream(
+        self, body: Mapping[str, Any], folded: Folding, read: Callable[[Mapping[str, Any]], LLMResponse], url: str = ""
+    ) -> AsyncIterator[str | LLMResponse]:
+        """Post a call: the texts of the reply as they arrive, and the reply, which `read` makes of its body.
 
+        `url` is by default that of the endpoint. A server that does not stream answers at once. Raises PortError.
+        """
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        with self.failures():
+            async with asyncio.timeout(self.endpoint.timeout):
+                response = await self.post(body, url)
+            try:
+                received = timed(pieces(response, self.endpoint.limit), self.endpoint.timeout - (clock() - started))
+                if response.content_type != "text/event-stream":
+                    reply = read(json_object(b"".join([piece async for piece in received])))
+                    yield reply.content
+                    yield reply
+                    return
+                async for text in folded.texts(events(received)):
+                    yield sanitize(text)[0]
+            finally:
+                response.release()
+            yield read(folded.body())
+
+    async def post(self, body: Mapping[str, Any], url: str = "") -> aiohttp.ClientResponse:
+        """Post a call: the response, once its headers have arrived, for replies that are read while they arrive.
+
+        To be used within `failures`, which does not limit the time. Raises PortError for an error status.
         The caller releases it: back into the pool where the whole body was read, closed otherwise.
         """
         data = json.dumps(body).encode()
         # In pieces: no other task runs while bytes are sent.
         sent = data if len(data) <= AT_ONCE else BytesIO(data)
-        return await self._requested(self._endpoint.where, "POST", self._endpoint.url, data=sent)
+        return await self._requested(self.endpoint.where, "POST", url or self.endpoint.url, data=sent)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         try:
-            return await whole(response, self._endpoint.limit)
+            return await whole(response, self.endpoint.limit)
         finally:
             response.release()
 
     async def _requested(self, where: str, method: str, url: str, **sent: Any) -> aiohttp.ClientResponse:
-        """Like `_posted`, for any request; errors name it as `where`."""
+        """Like `post`, for any request; errors name it as `where`."""
         response = await self._opened().request(method, url, allow_redirects=False, **sent)
         if 200 <= response.status < 300:
             return response
         body = b""
         try:
             with suppress(PortError, aiohttp.ClientError):  # a broken body does not hide the status
-                async for piece in pieces(response, self._endpoint.limit):
+                async for piece in pieces(response, self.endpoint.limit):
                     body += piece
                     if len(body) >= MOST_ERROR_BYTES:
                         break
@@ -163,14 +218,14 @@ class HttpPort(ABC):
             target = response.headers.get("Location", "nowhere").split("?")[0]
             body_error = f"redirects to {target}; set endpoint_base_url to where the server is"
         retry_after = retry_after_seconds(response.headers, time.time())
-        error = self._error(response.status, body_error, where=where, retry_after=retry_after)
+        error = self.error_from(response.status, body_error, where=where, retry_after=retry_after)
         if remedy := REMEDIES.get(response.status):
             error.args = (f"{error}; {remedy}",)
         raise error
 
     @contextmanager
-    def _failures(self, where: str = "") -> Iterator[None]:
-        """Turn whatever goes wrong into a PortError that names the server and never the key.
+    def failures(self, where: str = "") -> Iterator[None]:
+        """Turn whatever goes wrong in the block into a PortError that names the server (or `where`) and never the key.
 
         The cause is cut off: errors of aiohttp carry the request with its headers.
         """
@@ -179,7 +234,7 @@ class HttpPort(ABC):
         except PortError as error:
             raise self._located(error, str(error), where) from None
         except TimeoutError:
-            message = f"no complete reply within {self._endpoint.timeout:g} s (request_timeout)"
+            message = f"no complete reply within {self.endpoint.timeout:g} s (request_timeout)"
             raise self._located(PortError("", kind="timeout"), message, where) from None
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
             message = f"the connection failed: {one_line(error, 300)}; check that the server runs and endpoint_base_url"
@@ -190,13 +245,13 @@ class HttpPort(ABC):
             raise self._located(PortError("", kind="bad_response"), message, where) from None
 
     def _located(self, error: PortError, message: str, where: str) -> PortError:
-        where = where or self._endpoint.where
+        where = where or self.endpoint.where
         error.args = (self._without_key(message if message.startswith(where) else f"{where}: {message}"),)
         error.raw = self._without_key(error.raw) if error.raw is not None else None
         return error
 
     def _without_key(self, text: str) -> str:
-        key = self._endpoint.key or ""
+        key = self.endpoint.key or ""
         cleaned: str = redactor([key])(text) if len(key) >= SHORTEST else text
         return cleaned
 

@@ -27,17 +27,17 @@ class HttpBatchPort(HttpPort):
     """The requests of a `BatchPort`."""
 
     @abstractmethod
-    def _at(self, path: str) -> tuple[str, str]:
-        """A URL, and how errors name it."""
+    def address(self, path: str) -> tuple[str, str]:
+        """The URL of a path of the batch interface, and how errors name it."""
 
-    async def _asked(
+    async def request(
         self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Mapping[str, Any]:
         """The JSON object that a request is answered with. Raises PortError."""
-        url, shown = self._at(path)
+        url, shown = self.address(path)
         where = f"{method} {shown}"
-        with self._failures(where):
-            async with asyncio.timeout(self._endpoint.timeout) as limit:
+        with self.failures(where):
+            async with asyncio.timeout(self.endpoint.timeout) as limit:
                 sent = data if data is None or len(data) <= AT_ONCE else self._sent(data, limit)
                 received = await self._whole(await self._requested(where, method, url, data=sent, headers=headers))
             return json_object(received)
@@ -48,13 +48,13 @@ class HttpBatchPort(HttpPort):
         for begin in range(0, len(data), AT_ONCE):
             yield data[begin : begin + AT_ONCE]
             with suppress(RuntimeError):  # it is over, and what is still to be sent is not needed
-                limit.reschedule(clock() + self._endpoint.timeout)
+                limit.reschedule(clock() + self.endpoint.timeout)
 
-    async def _lines(self, path: str) -> AsyncIterator[bytes]:
+    async def lines(self, path: str) -> AsyncIterator[bytes]:
         """The lines of a file, as they arrive; of one that is longer than a reply may be, only the beginning."""
-        url, shown = self._at(path)
-        with self._failures(f"GET {shown}"):
-            async with asyncio.timeout(self._endpoint.timeout):
+        url, shown = self.address(path)
+        with self.failures(f"GET {shown}"):
+            async with asyncio.timeout(self.endpoint.timeout):
                 response = await self._requested(f"GET {shown}", "GET", url)
             try:
                 received = pieces(response, sys.maxsize)
@@ -68,7 +68,7 @@ class HttpBatchPort(HttpPort):
                         line, too_long = bytearray(), False
                     if not too_long:
                         line += rest
-                    too_long = too_long or len(line) > self._endpoint.limit
+                    too_long = too_long or len(line) > self.endpoint.limit
                 if line:
                     yield bytes(line)
             finally:
@@ -76,7 +76,7 @@ class HttpBatchPort(HttpPort):
 
     async def _next(self, received: AsyncIterator[bytes]) -> bytes | None:
         """A file may take as long as it needs, but not stall: the time limit is that of each piece."""
-        async with asyncio.timeout(self._endpoint.timeout):
+        async with asyncio.timeout(self.endpoint.timeout):
             return await anext(received, None)
 
 

@@ -59,6 +59,11 @@ def json_from_wire(data: bytes) -> Any:
     raise PortError(f"the body of the reply {fault}", kind="bad_response", raw=raw)
 
 
+def bad_reply(message: str, body: Any) -> PortError:
+    """The error for a body without a usable reply."""
+    return PortError(message, kind="bad_response", raw=raw_text(body))
+
+
 def kind_of_status(status: int) -> ErrorKind:
     """The error kind of an HTTP status that is not a success. 413 is about the request, so it is `invalid_request`."""
     if status in KINDS:

@@ -17,8 +17,8 @@ from karenina_core.errors import PortError
 from karenina_core.ports.values import LLMResponse, OutputFormat, Tool
 from karenina_core.values.message import Message, TextBlock, ToolResultBlock, ToolUseBlock, UsageMetadata
 
-from ..ports.text import is_nested_deeper, sanitize, with_texts
-from .openai_errors import STRICT_JSON, error_from_wire, raw_text
+from ..ports.text import clean, is_nested_deeper, sanitize, text_or_none, with_texts
+from .openai_errors import STRICT_JSON, bad_reply, error_from_wire, raw_text
 from .strict_schema import strict_schema
 
 FUNCTION_NAME = re.compile(r"[^a-zA-Z0-9_-]")
@@ -26,7 +26,7 @@ CUT_SHORT = frozenset({"length", "content_filter"})
 
 
 def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The `messages` field of a request.
+    """The `messages` field of a chat completions request.
 
     Thinking blocks are left out and each tool result becomes a message of its own. The protocol has no error flag for
     tool results: `[ERROR] ` precedes those that are errors. Lone surrogates are replaced, because UTF-8
@@ -62,7 +62,7 @@ def _message_to_wire(message: Message) -> list[dict[str, Any]]:
 
 
 def tools_to_wire(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """The `tools` field of a request."""
+    """The `tools` field of a chat completions request."""
     empty = {"type": "object", "properties": {}}
     return [
         {
@@ -74,7 +74,7 @@ def tools_to_wire(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def output_to_wire(output: OutputFormat | None) -> dict[str, Any]:
-    """The fields of a request that ask for this output; none for `text` and for None.
+    """The fields of a chat completions request that ask for this output; none for `text` and for None.
 
     `json_schema` sets `strict` where the schema has a strict form; otherwise it goes as it is, `strict` false.
     """
@@ -104,7 +104,7 @@ def _function_name(output: OutputFormat) -> str:
 
 
 def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None) -> LLMResponse:
-    """The reply in a response body.
+    """The reply in the body of a chat completions response.
 
     `output` is what was asked for: with the channel `tool_call` the arguments of the call are also given as
     `structured`, as they came. Flags, beside those of `sanitize`: `refusal` (the content is the model's refusal),
@@ -120,7 +120,7 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
         raise error_from_wire(None, body)
     choice = _first_choice(body)
     message = choice["message"]
-    finish = _text_or_none(choice.get("finish_reason"))
+    finish = text_or_none(choice.get("finish_reason"))
     flags: dict[str, None] = {}
     calls, arguments = _tool_calls(message, body, flags)
     lost = [place for place, text in enumerate(arguments) if _input(text, {}) is None]
@@ -133,16 +133,16 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
         raise PortError("the provider's content filter withheld the reply", kind="content_filter", raw=raw_text(body))
     if content is None and not calls and finish != "stop":  # a model that ends without a text has given no reply
         hint = "; all tokens may have gone into reasoning, raise max_tokens" if finish == "length" else ""
-        raise _bad(f"the reply has neither text nor a tool call (finish_reason {finish!r}){hint}", body)
+        raise bad_reply(f"the reply has neither text nor a tool call (finish_reason {finish!r}){hint}", body)
     thinking = message.get("reasoning_content") or message.get("reasoning")
-    model = _text_or_none(body.get("model"))
+    model = text_or_none(body.get("model"))
     usage = _usage(body.get("usage"), model)
     return LLMResponse(
-        content=_clean(content or "", flags),
+        content=clean(content or "", flags),
         tool_calls=calls,
         malformed_calls=lost,
         structured=_structured(calls, arguments, output, flags),
-        thinking=_clean(thinking, flags) if isinstance(thinking, str) and thinking else None,
+        thinking=clean(thinking, flags) if isinstance(thinking, str) and thinking else None,
         usage=usage or UsageMetadata(model=model),
         usage_unavailable=usage is None,
         finish_reason=finish,
@@ -156,10 +156,10 @@ def reply_from_wire(body: Mapping[str, Any], output: OutputFormat | None = None)
 def _first_choice(body: Mapping[str, Any]) -> Mapping[str, Any]:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise _bad("the reply has no choices", body)
+        raise bad_reply("the reply has no choices", body)
     choice = choices[0]
     if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
-        raise _bad("the first choice of the reply has no message", body)
+        raise bad_reply("the first choice of the reply has no message", body)
     return choice
 
 
@@ -173,7 +173,7 @@ def _content(message: Mapping[str, Any], flags: dict[str, None]) -> str | None:
         if content or not message.get("refusal"):
             return content
     elif content is not None:
-        raise _bad(f"the content of the reply is a {type(content).__name__}, not text", message)
+        raise bad_reply(f"the content of the reply is a {type(content).__name__}, not text", message)
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         flags["refusal"] = None
@@ -188,15 +188,15 @@ def _tool_calls(
     calls, texts = [], []
     wires = message.get("tool_calls") or []
     if not isinstance(wires, list):
-        raise _bad("the tool calls of the reply are no list", body)
+        raise bad_reply("the tool calls of the reply are no list", body)
     for number, call in enumerate(wires):
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise _bad("a tool call of the reply has no function name", body)
+            raise bad_reply("a tool call of the reply has no function name", body)
         given = function.get("arguments")
         text = given if isinstance(given, str) else _as_text(given)
-        identifier = _clean(str(call.get("id") or f"call_{number}"), flags)
-        calls.append(ToolUseBlock(identifier, _clean(function["name"], flags), _input(text, flags) or {}))
+        identifier = clean(str(call.get("id") or f"call_{number}"), flags)
+        calls.append(ToolUseBlock(identifier, clean(function["name"], flags), _input(text, flags) or {}))
         texts.append(text)
     return tuple(calls), tuple(texts)
 
@@ -217,7 +217,7 @@ def _input(text: str, flags: dict[str, None]) -> dict[str, Any] | None:
         return None
     if not isinstance(data, dict) or is_nested_deeper(data):
         return None
-    cleaned: dict[str, Any] = with_texts(data, lambda part: _clean(part, flags))
+    cleaned: dict[str, Any] = with_texts(data, lambda part: clean(part, flags))
     return cleaned
 
 
@@ -227,7 +227,7 @@ def _structured(
     if output is None or output.channel != "tool_call" or not calls:
         return None
     named = [text for call, text in zip(calls, arguments, strict=True) if call.name == _function_name(output)]
-    return _clean((named or arguments)[0], flags)
+    return clean((named or arguments)[0], flags)
 
 
 def _usage(usage: Any, model: str | None) -> UsageMetadata | None:
@@ -252,17 +252,3 @@ def _usage(usage: Any, model: str | None) -> UsageMetadata | None:
 def count_of(value: Any) -> int | None:
     """A number of tokens or calls as a provider reports it; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _clean(text: str, flags: dict[str, None]) -> str:
-    text, found = sanitize(text)
-    flags.update(dict.fromkeys(found))
-    return text
-
-
-def _text_or_none(value: Any) -> str | None:
-    return sanitize(value)[0] if isinstance(value, str) and value else None
-
-
-def _bad(message: str, body: Mapping[str, Any]) -> PortError:
-    return PortError(message, kind="bad_response", raw=raw_text(body))

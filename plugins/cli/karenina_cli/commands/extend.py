@@ -56,8 +56,8 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
 
     The results that are there are taken over as they are, and DIR is only read. Judges that are added read the answers
     that are there; where the benchmark has more traits, the results get the scores of these, and nothing else is asked
-    about them. Items that ended in an error that may be gone are tried again. Where something changed that the results
-    depend on, DIR cannot be extended.
+    about them. Items that ended in a transient error are tried again. Where something changed that the results depend
+    on, DIR cannot be extended.
 
     \b
     Exit codes: those of `karenina verify`.

@@ -57,7 +57,7 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     fit every option that chooses; of one that is repeated, any.
 
     What was there before is kept in DIR/repairs, and --undo puts it back. A repair that was interrupted, or met with
-    errors that may be gone, is continued by `karenina resume`.
+    transient errors, is continued by `karenina resume`.
     Where something changed that affects the numbers, nothing is repaired: `karenina resume DIR --fork` begins another
     run that takes over what still holds.
 

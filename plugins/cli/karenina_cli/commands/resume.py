@@ -25,8 +25,8 @@ from ..root import ARGUMENTS
 @options_of_a_later_run()
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
-    """Finish the run in DIR. What is done stays; what was asked is not asked again; items that ended in an error that
-    may be gone (rate limits, timeouts, connections, a used-up budget) are tried again.
+    """Finish the run in DIR. What is done stays; what was asked is not asked again; items that ended in a transient
+    error (rate limits, timeouts, connections, a used-up budget) are tried again.
 
     The benchmark and the configuration are those of the beginning. Where something changed that affects the numbers,
     the run is not resumed: --fork begins another one that takes over what still holds.

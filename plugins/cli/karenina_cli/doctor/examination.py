@@ -62,7 +62,7 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
             f"Environment: {variables} (names only)",
             f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",
             "",
-            "karenina can be used here." if found["usable"] else "karenina cannot be used as it is here.",
+            "karenina can be used here." if found["usable"] else "karenina cannot be used here.",
         ]
         print_found(found, parts, out, as_json=as_json)
         for problem in found["problems"]:

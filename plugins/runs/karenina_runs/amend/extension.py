@@ -24,13 +24,13 @@ from karenina_core.values.rubric import Rubric
 from ..config.config_file import Flags, RunConfig, merged, read_layer, settings_layer
 from ..config.config_models import ModelFlags
 from ..config.saved_config import rebuilt
-from ..execute.continuation import PASSING, is_final, read_back
+from ..execute.continuation import RETRYABLE, is_final, read_back
 from ..execute.control import RunControl
 from ..execute.runner import Destination
 from ..folder.directory import answers_of_run, read_manifest
 from ..folder.fingerprint import Changed
 from ..folder.reuse import followed
-from ..folder.status import resume_command, standing
+from ..folder.status import read_status, resume_command
 from ..journal.reader import JournalReader, journal_of
 from ..plan.items import Prepared
 from ..plan.prepare import prepare
@@ -103,7 +103,7 @@ def extending(folder: Path, configured: Callable[[Mapping[str, Any]], RunConfig]
     """
     manifest = read_manifest(folder)
     if manifest.get("status") != "completed" or not journal_of(folder).is_file():
-        status = standing(folder)
+        status = read_status(folder)
         line = resume_command(status, folder)
         raise ConfigError(f"the run in {folder} is not finished ({status.state}); finish it first: {line}")
     made = configured(manifest)
@@ -192,7 +192,7 @@ def _scan(folder: Path, prepared: Prepared, prior: Prior, rubrics: Mapping[str, 
                     missing.append(question)
                     continue
                 found.rows += 1
-                if not is_final(end, PASSING):
+                if not is_final(end, RETRYABLE):
                     found.again += 1
                     has_answer = True  # or will have one
                     continue
@@ -243,7 +243,7 @@ async def aextend_run(
     `questions` are those of the benchmark that are added, or `all`. What is not given is as the manifest of the
     finished run says. Results that are there are taken over as they are: their answers are read by judges that are
     added, and are not made again; where their questions have more traits, they get the scores of these, and only these
-    are asked for. Errors that may be gone are tried again. Where the finished run was given its answers and asked for
+    are asked for. Transient errors are tried again. Where the finished run was given its answers and asked for
     none, `ask_missing` has the models asked for those that are added. The finished run is only read.
 
     Raises Changed (a ConfigError) where something that affects the results which are there is not as it was,

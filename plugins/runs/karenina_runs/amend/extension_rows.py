@@ -29,7 +29,7 @@ from karenina_core.values.result_parts import result_parts
 from karenina_core.values.rubric import Rubric
 
 from ..answers.answers import answer_of
-from ..execute.continuation import CONTINUATIONS, PASSING, Continuation, Keeper, Rest, is_final, read_back
+from ..execute.continuation import CONTINUATIONS, RETRYABLE, Continuation, Rest, RunWriter, is_final, read_back
 from ..folder.directory import read_manifest
 from ..journal.reader import Done, JournalReader, StoredResult
 from ..plan.items import Item, Prepared
@@ -123,23 +123,23 @@ class Extension(Continuation):
         extends = {"run_dir": str(self.folder.absolute()), "run_id": self.run_id, "taken_over": done}
         return {"extends": extends} if done else {CONTINUATIONS: [self.kind], "extends": extends}
 
-    async def take_over(self, keeper: Keeper, prepared: Prepared) -> None:
+    async def take_over(self, writer: RunWriter, prepared: Prepared) -> None:
         """Keep every result that gets no more scores, as it is."""
-        rows = self._missing(keeper, prepared)
-        put = keeper.journal.put_result
+        rows = self._missing(writer, prepared)
+        put = writer.journal.put_result
         while waiting := [
             put(Done(row.task, item.position, row.result_id, row.outcome, row.detail, row.final), row.line)
             for item, row in islice(rows, AT_A_TIME)
         ]:
             await asyncio.gather(*waiting)
 
-    def rest(self, keeper: Keeper, prepared: Prepared) -> Generator[Rest] | None:
+    def rest(self, writer: RunWriter, prepared: Prepared) -> Generator[Rest] | None:
         """Items that get the scores of more traits, with these traits and their plan; when all else is taken over."""
-        return None if self.prior is None else self._to_score(keeper, prepared)
+        return None if self.prior is None else self._to_score(writer, prepared)
 
-    def _to_score(self, keeper: Keeper, prepared: Prepared) -> Generator[Rest]:
+    def _to_score(self, writer: RunWriter, prepared: Prepared) -> Generator[Rest]:
         rubrics, stages = self.scoring.rubrics, self.scoring.stages
-        for item, stored in self._missing(keeper, prepared, scored=True) if rubrics else ():
+        for item, stored in self._missing(writer, prepared, scored=True) if rubrics else ():
             rubric, row = rubrics[item.question.id], read_back(stored)
             completed = partial(merged, row, traits=rubric.names(), stages=stages, mode=prepared.mode)
             plan = self.scoring.plans[PlanRequest(rubric=rubric).traits]
@@ -147,7 +147,7 @@ class Extension(Continuation):
             yield Rest(part, answer_of(row), completed)
 
     def _missing(
-        self, keeper: Keeper, prepared: Prepared, *, scored: bool = False
+        self, writer: RunWriter, prepared: Prepared, *, scored: bool = False
     ) -> Iterator[tuple[Item, StoredResult]]:
         if self.prior is None:
             return
@@ -155,8 +155,8 @@ class Extension(Continuation):
             if reader.run_id != self.run_id:
                 raise RunDirectoryError(f"{self.folder} holds another run than the one that is extended; put it back")
             for item in prior_items(prepared, self.prior):
-                task = keeper.task(item)
-                if keeper.journal.done(task) is not None:
+                task = writer.task(item)
+                if writer.journal.done(task) is not None:
                     continue
                 if (stored := reader.result(task)) is None:
                     raise RunDirectoryError(
@@ -178,7 +178,7 @@ def is_scorable(stored: StoredResult) -> bool:
 
     Not where there is no answer, where an error came before the rubric, and where the item is tried again as a whole.
     """
-    if not is_final(stored, PASSING):
+    if not is_final(stored, RETRYABLE):
         return False
     row = read_back(stored)
     return row.generation.has_answer and (stored.outcome != "error" or row.rubric is not None)

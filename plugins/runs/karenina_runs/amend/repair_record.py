@@ -25,7 +25,7 @@ from karenina_core.errors import ConfigError, RunDirectoryError, plural
 from karenina_core.pipeline.item import CachedAnswer
 
 from ..answers.answers import answer_of
-from ..execute.continuation import CONTINUATIONS, PASSING, Continuation, Keeper, Progress, is_final, read_back
+from ..execute.continuation import CONTINUATIONS, RETRYABLE, Continuation, Progress, RunWriter, is_final, read_back
 from ..files.atomic_files import write_atomically, write_json
 from ..files.run_files import MANIFEST, RESULTS
 from ..files.run_lock import LOCK, RunLock
@@ -95,9 +95,8 @@ class Repair(Continuation):
         return evolve(self, reopens=True, again=before.again, shares_answers=before.shares_answers)
 
     def remaining(self, reader: JournalReader) -> set[str]:
-        """The results that are still those of before, or have met with errors that may be gone when they are tried
-        again. Raises RunDirectoryError."""
-        done = {end.task for end in reader.ends(self.results_before) if is_final(end, PASSING)}
+        """The results that are still those of before, or have met with transient errors. Raises RunDirectoryError."""
+        done = {end.task for end in reader.ends(self.results_before) if is_final(end, RETRYABLE)}
         return {task for task in self.tasks if task not in done}
 
     def progress(self, remaining: int) -> Progress:
@@ -114,27 +113,27 @@ class Repair(Continuation):
         journal.repeat_calls(lambda call: call.result_id in self.tasks, self.calls_before)
         return self.remaining(journal.reader)
 
-    def answer(self, keeper: Keeper, item: Item) -> CachedAnswer | None:
+    def answer(self, writer: RunWriter, item: Item) -> CachedAnswer | None:
         """Where answers stay, the item's own, with what it took."""
         if self.mode != "replay":
             return None
-        stored, task = keeper.stored(item), keeper.task(item)
+        stored, task = writer.stored(item), writer.task(item)
         if stored is None:  # it may not have been saved from a damaged journal
             with JournalReader.open(self.folder) as reader:
                 found = reader.result(task)
             stored = None if found is None else read_back(found)
         if stored is None or (answer := answer_of(stored)) is None:
             raise RunDirectoryError(
-                f"the answer of {task} is gone from {keeper.journal.reader.path}, so it cannot be judged again; take "
-                f"the repair back, type: {undo_line(keeper.folder)}"
+                f"the answer of {task} is gone from {writer.journal.reader.path}, so it cannot be judged again; take "
+                f"the repair back, type: {undo_line(writer.folder)}"
             )
         calls = {name: {**row, "cached": bool(row.get("cached"))} for name, row in answer.usage_metadata.items()}
         return evolve(answer, usage_metadata=calls)
 
-    def notes(self, keeper: Keeper) -> tuple[str, ...]:
-        if not keeper.replaced:
+    def notes(self, writer: RunWriter) -> tuple[str, ...]:
+        if not writer.replaced:
             return ()
-        left, line = plural(len(keeper.replaced), "result"), f"karenina resume {shlex.quote(str(keeper.folder))}"
+        left, line = plural(len(writer.replaced), "result"), f"karenina resume {shlex.quote(str(writer.folder))}"
         return (f"the repair has not ended: {left} still to be made again; {line} continues it",)
 
     def ended(self, folder: Path) -> None:

@@ -177,7 +177,7 @@ class SentBatch:
             )
         elif self.row.status == "sending":
             self.run.remark(
-                f"the provider has not said whether it took the batch {self.row.id} of {self.row.model} "
+                f"it is not known whether the provider took the batch {self.row.id} of {self.row.model} "
                 f"({one_line(error)}); when that is mended, karenina resume{how} looks for it"
             )
         error.final = True

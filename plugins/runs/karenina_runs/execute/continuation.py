@@ -34,9 +34,8 @@ from ..kinds import declared
 from ..plan.items import Generation, Item, Prepared
 from ..results.stored import portable_record
 
-PASSING = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
-"""Errors that may be gone when the item is tried again. The budget is that of the run: an agent that used up its own
-would do so again."""
+RETRYABLE = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
+"""Transient errors. The budget is that of the run: an agent that used up its own would do so again."""
 UNREADABLE = "judge"
 KINDS = "karenina.continuations"
 CONTINUATIONS = "continuations"
@@ -48,7 +47,7 @@ def is_final(done: Done, again: Collection[str]) -> bool:
 
 
 @define(eq=False)
-class Keeper:
+class RunWriter:
     """The journal of one run, by its items."""
 
     folder: Path
@@ -58,7 +57,7 @@ class Keeper:
     again: frozenset[str]
     """Kinds of errors with which an item is not done."""
     replaced: set[str]
-    """Tasks whose results are made again whatever they are, and have not been, or with errors that may be gone."""
+    """Tasks whose results are made again whatever they are, and have not been, or with transient errors."""
     _closes: bool = field(default=False, init=False)
 
     async def keep(self, item: Item, result: VerificationResult, kept: Callable[[Done], None] | None = None) -> None:
@@ -68,7 +67,7 @@ class Keeper:
         final = about.outcome_detail == "budget" and asked is not None and not asked.kept_out
         done = Done(self.task(item), item.position, about.result_id, about.outcome, about.outcome_detail, final)
         await self.journal.put_result(done, portable_record(result, self.secrets), kept)
-        if is_final(done, PASSING):  # else its failed calls are made again, and the earlier ones are not reused
+        if is_final(done, RETRYABLE):  # else its failed calls are made again, and the earlier ones are not reused
             self.replaced.discard(done.task)
 
     def is_done(self, generation: Generation) -> bool:
@@ -205,7 +204,7 @@ class Continuation:
     """Whether an answer that is there is read by judges of it that are added, whatever their order."""
     reopens: bool = False
     """Whether the run directory is there already."""
-    again: frozenset[str] = PASSING
+    again: frozenset[str] = RETRYABLE
     """Kinds of errors with which an item is run again."""
 
     @property
@@ -242,19 +241,19 @@ class Continuation:
         """Have the journal ask again what is to be asked again. Returns what `remaining` does."""
         return set()
 
-    async def take_over(self, keeper: Keeper, prepared: Prepared) -> None:
+    async def take_over(self, writer: RunWriter, prepared: Prepared) -> None:
         """Keep results of other runs that are as they would be in this one. Raises RunDirectoryError."""
 
-    def rest(self, keeper: Keeper, prepared: Prepared) -> Generator[Rest] | None:
+    def rest(self, writer: RunWriter, prepared: Prepared) -> Generator[Rest] | None:
         """What is done before anything else; None: nothing. Raises RunDirectoryError."""
         return None
 
-    def answer(self, keeper: Keeper, item: Item) -> CachedAnswer | None:
+    def answer(self, writer: RunWriter, item: Item) -> CachedAnswer | None:
         """What judges of an item read whose result is replaced; None: it is asked for again. Raises
         RunDirectoryError."""
         return None
 
-    def notes(self, keeper: Keeper) -> tuple[str, ...]:
+    def notes(self, writer: RunWriter) -> tuple[str, ...]:
         """What is left of it."""
         return ()
 

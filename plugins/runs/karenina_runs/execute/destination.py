@@ -22,7 +22,7 @@ from ..journal.reader import Done
 from ..plan.items import Item, Prepared
 from ..results.sinks import Sinks
 from ..summaries.summary import Tally, spent
-from .continuation import UNREADABLE, Continuation, Keeper, read_back, unread
+from .continuation import UNREADABLE, Continuation, RunWriter, read_back, unread
 from .senders import Senders
 from .surroundings import Surroundings
 
@@ -66,7 +66,7 @@ def directory_of(path: Path, prepared: Prepared, destination: Destination, answe
     return RunDirectory.create(path, prepared, destination.source, answerers, destination.sinks, **facts)
 
 
-def keeper_of(directory: RunDirectory, prepared: Prepared, sources: Sources, destination: Destination) -> Keeper:
+def writer_of(directory: RunDirectory, prepared: Prepared, sources: Sources, destination: Destination) -> RunWriter:
     """The journal of the run, with marks at the calls that are made again. Raises RunDirectoryError."""
     continuation, path, secrets = destination.continuation, directory.path, prepared.secrets
     about: dict[str, Any] = {"secrets": secrets, "sources": sources.readers, "lock": directory.lock}
@@ -78,7 +78,7 @@ def keeper_of(directory: RunDirectory, prepared: Prepared, sources: Sources, des
             journal.ask_again(unread(journal.reader) - replaced)
         for run_id, results in spoilt.items():
             journal.ask_again(results, run_id)
-        return Keeper(path, journal, prepared.run_name, secrets, continuation.again, replaced)
+        return RunWriter(path, journal, prepared.run_name, secrets, continuation.again, replaced)
     except BaseException:
         if not continuation.reopens:
             directory.update(status="failed")
@@ -96,7 +96,7 @@ class RunState:
     senders: Senders
     gateway: Gateway = field(default=Factory(lambda run: run.senders.gateway, takes_self=True), init=False)
     continuation: Continuation = field(factory=Continuation)
-    keeper: Keeper | None = None
+    writer: RunWriter | None = None
     """Of the run directory."""
     sources: Sources = field(factory=Sources)
     tally: Tally = field(default=Factory(lambda run: Tally(run.prepared.planned), takes_self=True), init=False)
@@ -111,7 +111,7 @@ class RunState:
     def notes(self) -> tuple[str, ...]:
         """Of the checks, the tool servers, the senders, and what is left to be done."""
         remarks = (remark for model in self.answerers.values() for remark in model.remarks)
-        kept = self.continuation.notes(self.keeper) if self.keeper is not None else ()
+        kept = self.continuation.notes(self.writer) if self.writer is not None else ()
         left = [*self.gateway.left_undone, *self.gateway.advice, *kept]
         if self.unfinished:
             left.insert(0, f"left until the run is resumed: {plural(self.unfinished, 'item')}")
@@ -121,7 +121,7 @@ class RunState:
     @property
     def ledger(self) -> dict[str, Any] | None:
         """What the calls took; None where nothing keeps them."""
-        return self.keeper.journal.ledger.to_dict() if self.keeper is not None else None
+        return self.writer.journal.ledger.to_dict() if self.writer is not None else None
 
     def summary(self, run_dir: Path | None) -> dict[str, Any]:
         about: dict[str, Any] = {"run_dir": run_dir, "left_out": self.prepared.left_out, "ledger": self.ledger}
@@ -136,9 +136,9 @@ async def end(run: RunState, directory: RunDirectory | None, status: str, failur
     summary: dict[str, Any] = {}
     run_dir: Path | None = directory.path if directory else None
     try:
-        if run.keeper is not None:
+        if run.writer is not None:
             for task in sorted(run.stale):  # those that were not tried again keep their results
-                if (stored := run.keeper.journal.reader.result(task)) is not None:
+                if (stored := run.writer.journal.reader.result(task)) is not None:
                     run.tally.add(read_back(stored), stored.position)
         summary = run.summary(run_dir)
     finally:
@@ -163,8 +163,8 @@ async def end(run: RunState, directory: RunDirectory | None, status: str, failur
 async def _closed(run: RunState, run_dir: Path | None, summary: dict[str, Any]) -> None:
     try:
         await run.senders.aclose()
-        if run.keeper is not None:
-            await run.keeper.aclose()
+        if run.writer is not None:
+            await run.writer.aclose()
             late = [(item, result, done) for item, result, kept in run.in_doubt for done in kept]
             for item, result, done in late:  # results that came to the disk when the run was ending
                 run.stale.discard(done.task)

@@ -11,7 +11,7 @@ from typing import Any
 from attrs import define, evolve
 from karenina_calls.metering import Metering
 from karenina_calls.models.models import check_models, open_models
-from karenina_calls.models.overrides import ModelPool, model_pool, overrides, settled
+from karenina_calls.models.overrides import ModelPool, model_pool, overrides, resolve_models
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.ports.item_calls import ItemCalls, current_item
 from karenina_calls.secrets.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
@@ -225,7 +225,7 @@ def _chosen(question: Question, rubric: Any, dynamic: Any, config: VerificationC
         raise ConfigError([Problem("dynamic_rubric", str(error))]) from None
     names = config.rubric_trait_names
     merged = merged if merged is None or names is None else merged.only(names)
-    return settled(config, {question.id: merged})[0][question.id]
+    return resolve_models(config, {question.id: merged})[0][question.id]
 
 
 run_single_model_verification = synchronous(arun_single_model_verification)

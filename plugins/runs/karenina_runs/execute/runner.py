@@ -31,9 +31,9 @@ from ..plan.items import Generation, Item, Prepared, Schedule, judged_by_folder,
 from ..results.results import VerificationResultSet
 from ..results.sinks import RunInfo, Sinks, make_sink, without_password
 from ..results.stored import StoredSequence
-from .continuation import Keeper, Rest, read_back
+from .continuation import Rest, RunWriter, read_back
 from .control import RunControl
-from .destination import Destination, RunState, directory_of, end, keeper_of, one_of
+from .destination import Destination, RunState, directory_of, end, one_of, writer_of
 from .item_verifier import Verifier
 from .senders import Senders
 from .surroundings import Place, surroundings_kind
@@ -62,8 +62,8 @@ class _Running(RunState):
         """The items of one answer that have no result yet: the first one generates the answer; then the other judges
         read it, at the same time where they do not work in the folder that it has left."""
         try:
-            keeper = self.keeper
-            is_done = [keeper is not None and (keeper.has_result(i) or self._is_unscored(i)) for i in generation.items]
+            writer = self.writer
+            is_done = [writer is not None and (writer.has_result(i) or self._is_unscored(i)) for i in generation.items]
             waiting = [item for item, done in zip(generation.items, is_done, strict=True) if not done]
             waiting = await self._judged_again(waiting)
             cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
@@ -89,7 +89,7 @@ class _Running(RunState):
             self.schedule.over(generation)
 
     def _is_unscored(self, item: Item) -> bool:
-        return bool(self.unscored) and self.keeper is not None and self.keeper.task(item) in self.unscored
+        return bool(self.unscored) and self.writer is not None and self.writer.task(item) in self.unscored
 
     def _would_be_lost(self, waiting: Sequence[Item]) -> bool:
         """Whether nothing keeps the answer of these items, while a judge of theirs is asked no more: what is done in a
@@ -98,17 +98,17 @@ class _Running(RunState):
         for item in waiting:
             models = (item.answering, item.parsing, *(model for _, model in overrides([item.rubric])))
             blocked.append(any(map(self.gateway.is_closed, models)))
-        return all(blocked) if self.keeper is None else any(blocked) and self.surroundings.wanted(waiting[0])
+        return all(blocked) if self.writer is None else any(blocked) and self.surroundings.wanted(waiting[0])
 
     async def _judged_again(self, waiting: Sequence[Item]) -> list[Item]:
         """Have the judges called again for answers that are kept. Returns the other items."""
-        keeper = self.keeper
-        if keeper is None or not keeper.replaced:
+        writer = self.writer
+        if writer is None or not writer.replaced:
             return list(waiting)
         others: list[Item] = []
         async with asyncio.TaskGroup() as group:
             for item in waiting:
-                answer = self.continuation.answer(keeper, item) if keeper.is_replaced(item) else None
+                answer = self.continuation.answer(writer, item) if writer.is_replaced(item) else None
                 if answer is None:
                     others.append(item)
                 else:
@@ -119,17 +119,17 @@ class _Running(RunState):
         """The answer that judges have read before the run was interrupted: the others read it as they would have then.
         Not where they work in the folder that it has left, which is gone."""
         first = generation.items[0]
-        if self.keeper is None or not waiting:
+        if self.writer is None or not waiting:
             return None
         there = [item for item in generation.items if item not in waiting]
         if self.surroundings.wanted(first):
             if judged_by_folder(self.prepared, first):
                 return None
-            asked_for = [item for item in waiting if not self.keeper.is_replaced(item)]
+            asked_for = [item for item in waiting if not self.writer.is_replaced(item)]
             there += asked_for  # work that was done in a folder is asked for once, whatever became of its judges
-        elif first in waiting and not (self.continuation.shares_answers and self.keeper.stored(first) is None):
+        elif first in waiting and not (self.continuation.shares_answers and self.writer.stored(first) is None):
             return None  # it is made once more, of the calls that are paid for, and records their usage
-        stored = (self.keeper.stored(item) for item in there)
+        stored = (self.writer.stored(item) for item in there)
         return next((answer for result in stored if result is not None and (answer := answer_of(result))), None)
 
     async def _in_turn(
@@ -140,10 +140,10 @@ class _Running(RunState):
         async with self.working.place(), self.senders.item():
             files = self.surroundings.files_to_keep()
             result = await self.verifier.verify(item, cached, place, files)
-            if self.keeper is not None and _lacks_calls(None if rest else result):
+            if self.writer is not None and _lacks_calls(None if rest else result):
                 self.unfinished += 1
                 if rest is not None:
-                    self.unscored.add(self.keeper.task(item))
+                    self.unscored.add(self.writer.task(item))
                 await asyncio.sleep(0)  # thousands may be refused at once: other items can run
                 return result
             result = result if rest is None else rest.completed(result)
@@ -156,14 +156,14 @@ class _Running(RunState):
         await self._in_turn(rest.item, rest.answer, None, rest)
 
     async def _finished(self, item: Item, result: VerificationResult) -> None:
-        if self.keeper is not None:
+        if self.writer is not None:
             on_disk: list[Done] = []
             try:
-                await self.keeper.keep(item, result, on_disk.append)
+                await self.writer.keep(item, result, on_disk.append)
             except asyncio.CancelledError:
                 self.in_doubt.append((item, result, on_disk))
                 raise
-            self.stale.discard(self.keeper.task(item))
+            self.stale.discard(self.writer.task(item))
         else:
             self.results[item.position] = result
         self.tally.add(result, item.position)
@@ -202,14 +202,14 @@ async def execute(
         AsyncExitStack() as held,
     ):
         sinks = Sinks({without_password(uri): make_sink(app, uri) for uri in destination.sinks})
-        directory = keeper = None
+        directory = writer = None
         if destination.run_dir is not None:
             directory = directory_of(destination.run_dir, prepared, destination, answerers.values())
             held.callback(directory.release)
-            keeper = keeper_of(directory, prepared, sources, destination)
-            held.callback(keeper.close)
-            metering.keep_in(keeper.journal)
-            senders.keep_in(keeper.journal)
+            writer = writer_of(directory, prepared, sources, destination)
+            held.callback(writer.close)
+            metering.keep_in(writer.journal)
+            senders.keep_in(writer.journal)
         what = (app, config, prepared.mode, prepared.run_name, prepared.templates)
         run = _Running(
             prepared=prepared,
@@ -218,13 +218,13 @@ async def execute(
             surroundings=surroundings,
             senders=senders,
             continuation=destination.continuation,
-            keeper=keeper,
+            writer=writer,
             sources=sources,
             verifier=Verifier(*what, answerers, judges, pool, stages, surroundings),
             schedule=Schedule(
                 prepared,
                 config.task_ordering,
-                is_done=keeper.is_done if keeper is not None else lambda generation: False,
+                is_done=writer.is_done if writer is not None else lambda generation: False,
                 may_continue=lambda: not senders.gateway.exhausted,
             ),
             on_result=on_result,
@@ -253,15 +253,15 @@ async def _carry_out(run: _Running, directory: RunDirectory | None, control: Run
                 resumed=continuation.has_results,
             )
         )
-        if continuation.has_results and directory is not None and run.keeper is not None:
+        if continuation.has_results and directory is not None and run.writer is not None:
             directory.resumed(continuation.configured(directory.configured(prepared)))
-            await continuation.take_over(run.keeper, prepared)
-            await _count_results(run, run.keeper)
+            await continuation.take_over(run.writer, prepared)
+            await _count_results(run, run.writer)
         about = {"run_name": prepared.run_name, "benchmark": prepared.benchmark.name, "items": len(prepared)}
         app.observe("karenina_run_started", run={**about, "run_dir": str(run_dir) if run_dir else None})
         with fewer_collections(), stalls_logged(partial(run.verifier.stages.running, asyncio.get_running_loop())):
             await control.until_drained(_work(run, directory), run.gateway)
-        remaining = run.keeper is not None and run.keeper.replaced
+        remaining = run.writer is not None and run.writer.replaced
         status = "interrupted" if run.gateway.left_undone or remaining else "completed"
     except asyncio.CancelledError:
         status = "interrupted"
@@ -280,8 +280,8 @@ async def _work(run: _Running, directory: RunDirectory | None) -> None:
     """The rest of items of which a part is there, and then every generation that is not done."""
     prepared, together = run.prepared, run.senders.items_at_once
     executor = prepared.app.registry(ExecutorRegistry).make(prepared.config.executor)
-    if directory is not None and run.keeper is not None:
-        rest = run.continuation.rest(run.keeper, prepared)
+    if directory is not None and run.writer is not None:
+        rest = run.continuation.rest(run.writer, prepared)
         if rest is not None:
             with closing(rest):
                 rows = takewhile(lambda _: not run.gateway.exhausted, rest)
@@ -291,12 +291,12 @@ async def _work(run: _Running, directory: RunDirectory | None) -> None:
     await run.working.all_of(executor.execute(run.schedule, run.generation, concurrency=together))
 
 
-async def _count_results(run: _Running, keeper: Keeper) -> None:
+async def _count_results(run: _Running, writer: RunWriter) -> None:
     """Count what a resumed run has done and spent, and write its results to the sinks, which may have missed some."""
-    spent = keeper.journal.ledger.total
+    spent = writer.journal.ledger.total
     run.gateway.budget.spent_before(spent.counted_usd, spent.counted_tokens, spent.counted)
-    for stored in keeper.journal.reader.results():
-        if keeper.is_final(stored):
+    for stored in writer.journal.reader.results():
+        if writer.is_final(stored):
             result = read_back(stored)
             run.tally.add(result, stored.position)
             await run.sinks.write(result)

@@ -15,7 +15,7 @@ from karenina_core.errors import ConfigError, Problem, RunDirectoryError, plural
 from ..files.run_lock import owner_of
 from ..journal.reader import ENDING, OPEN, JournalReader, journal_of
 from .directory import read_manifest
-from .status import cancel_command, resume_command, standing
+from .status import cancel_command, read_status, resume_command
 
 
 @frozen
@@ -115,7 +115,7 @@ async def opened_sources(folders: Sequence[Path], run_dir: Path | None) -> Async
             if owner_of(folder) is not None:
                 raise ConfigError(f"{what}; a process works on that run: wait until it ends, or leave the run out")
             raise ConfigError(
-                f"{what}. To fetch their replies, type: {resume_command(standing(folder), folder)}\n"
+                f"{what}. To fetch their replies, type: {resume_command(read_status(folder), folder)}\n"
                 f"To have those cancelled that are not made yet, type: {cancel_command(folder)}"
             )
         yield Sources(readers, missing)

@@ -16,7 +16,7 @@ from karenina_calls.limits.failures import TIMED_OUT
 from karenina_core.errors import RunDirectoryError
 from karenina_core.values.outcome import OutcomeName
 
-from ..execute.continuation import PASSING, Continuation, Progress, begun, is_final, settings_of
+from ..execute.continuation import RETRYABLE, Continuation, Progress, begun, is_final, settings_of
 from ..files.run_files import MANIFEST
 from ..files.run_lock import owner_of
 from ..journal.ledger import Ledger
@@ -25,7 +25,7 @@ from .directory import read_manifest
 
 
 @frozen(kw_only=True)
-class Standing:
+class RunStatus:
     """What is known of a run."""
 
     run_name: str
@@ -73,7 +73,7 @@ class Standing:
         return self.pid is None and (self.state != "completed" or left)
 
 
-def standing(folder: Path) -> Standing:
+def read_status(folder: Path) -> RunStatus:
     """Nothing is written, and no process that writes has to wait. Raises ConfigError, RunDirectoryError."""
     manifest = read_manifest(folder)
     pid = owner_of(folder)
@@ -93,7 +93,7 @@ def standing(folder: Path) -> Standing:
             for end in reader.ends():
                 outcomes[end.outcome] += 1
                 errors[end.detail or "unknown"] += end.outcome == "error"
-                waiting += not is_final(end, PASSING)
+                waiting += not is_final(end, RETRYABLE)
             for batch in reader.batches():
                 if batch.status in OPEN:
                     about = {"model": batch.model, "provider_id": batch.provider_id or None}
@@ -106,7 +106,7 @@ def standing(folder: Path) -> Standing:
     config = settings_of(manifest, there)["config"]
     spent = {"budget_usd": ledger.total.counted_usd, "budget_tokens": ledger.total.counted_tokens}
     limits = {name: config.get(name) for name in spent}  # in a resumed run, unless others are given
-    return Standing(
+    return RunStatus(
         run_name=manifest["run_name"],
         state=state_of(manifest, pid),
         items=manifest["items"],
@@ -128,7 +128,7 @@ def standing(folder: Path) -> Standing:
 
 
 def state_of(manifest: Mapping[str, Any], pid: int | None) -> str:
-    """See `Standing`; `pid` is as `owner_of` has it."""
+    """See `RunStatus`; `pid` is as `owner_of` has it."""
     if pid is not None:
         return "running"
     return "killed" if manifest["status"] == "running" else str(manifest["status"])
@@ -153,24 +153,24 @@ def _written_at(folder: Path) -> datetime | None:
     return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
-def resume_command(found: Standing, folder: Path) -> str:
+def resume_command(found: RunStatus, folder: Path) -> str:
     """With every option without which it would be refused: the budget that is used up, what was given to the run and is
     not in its directory, and that its code is trusted. Raises ConfigError."""
     more = [f"--{found.used_up.replace('_', '-')} MORE"] if found.used_up else []
     return _line("resume", found, folder, more)
 
 
-def rescore_command(found: Standing, folder: Path) -> str:
+def rescore_command(found: RunStatus, folder: Path) -> str:
     """It calls the judges of results without a score again. Raises ConfigError."""
     return _line("repair", found, folder, ["--unscored"])
 
 
-def fork_command(found: Standing, folder: Path) -> str:
+def fork_command(found: RunStatus, folder: Path) -> str:
     """It begins another run with the calls of this one. Raises ConfigError."""
     return _line("resume", found, folder, ["--fork NEWDIR"])
 
 
-def _line(command: str, found: Standing, folder: Path, options: Sequence[str]) -> str:
+def _line(command: str, found: RunStatus, folder: Path, options: Sequence[str]) -> str:
     trust = ["--trust"] if found.trusted else []
     source = read_manifest(folder)["benchmark"].get("path")
     moved = ["--benchmark FILE"] if source and not Path(source).exists() else []

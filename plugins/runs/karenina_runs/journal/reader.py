@@ -46,7 +46,7 @@ class Done:
     outcome: str
     detail: str | None = None
     final: bool = False
-    """Whether an error of a kind that may be gone would come again: that of an agent which used up its own budget."""
+    """Whether an error of a transient kind would come again: that of an agent which used up its own budget."""
 
     @property
     def column(self) -> str | None:

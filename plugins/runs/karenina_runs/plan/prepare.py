@@ -12,7 +12,7 @@ from uuid import uuid4
 from attrs import evolve, fields_dict
 from karenina_calls.limits.budget import check_limits
 from karenina_calls.models.models import check_models, has_tools
-from karenina_calls.models.overrides import check_overrides, overrides, settled
+from karenina_calls.models.overrides import check_overrides, overrides, resolve_models
 from karenina_calls.secrets.redaction import Secrets
 from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traits import RegexRubricTrait, ScoredTrait
@@ -69,7 +69,7 @@ def prepare(
     check_types(config, benchmark, question_ids)
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
     questions, left_out = _select(benchmark, mode, question_ids, config.rubric_trait_names)
-    rubrics, of_models = settled(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
+    rubrics, of_models = resolve_models(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
     plans, of_stages = checked_plans(app, config, mode, rubrics.values())
     templates = checked_templates(app, config, mode, questions)
     root = workspace_root or benchmark.workspace_root
@@ -218,10 +218,10 @@ def checked_templates(
 def settings_problems(
     plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, mode: EvaluationMode
 ) -> list[Problem]:
-    """The problems that do not depend on models, keys and files: stages check a configuration without models."""
+    """Problems and notes that do not depend on models, keys and files: stages check a configuration without models."""
     bare = evolve(config, answering_models=(), parsing_models=(), evaluation_mode=mode)
     found = dict.fromkeys(_problems(plans, bare, app, ()))
-    return [problem for problem in found if problem.fatal and UNABLE not in problem.message]
+    return [problem for problem in found if UNABLE not in problem.message]
 
 
 def _problems(
@@ -263,8 +263,8 @@ def check_identities(
     rubrics: Iterable[Rubric | None],
     others: Mapping[str, Iterable[str]],
 ) -> None:
-    """Refuse a run whose names hold a secret, or what its answers are compared with: a secret is removed from what is
-    said, and would never be found there. `others` are more names, by what they are names of.
+    """Refuse a run whose names hold a secret, or what its answers are compared with: a secret is removed from
+    every reply, and would never be found there. `others` are more names, by what they are names of.
 
     Raises ConfigError; the secret is not in it, and neither is the name.
     """

@@ -113,7 +113,7 @@ def ungrounded(fields: Sequence[TemplateField], values: Mapping[str, Any], text:
     return tuple(found)
 
 
-def standing(fields: Sequence[TemplateField], values: Mapping[str, Any], text: str) -> tuple[str, ...]:
+def fields_in(fields: Sequence[TemplateField], values: Mapping[str, Any], text: str) -> tuple[str, ...]:
     """The fields whose value, or every member of it, occurs in the text: of whatever type, but no truth values."""
     source = _Source(text)
     found = ((field.name, _scalars(values.get(field.name))) for field in fields)

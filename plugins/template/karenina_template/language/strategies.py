@@ -151,7 +151,7 @@ _TOO = "verify_strategy is one that no answer can"
 
 
 @frozen
-class Standing:
+class Evaluated:
     """The state of a node of the tree: its verdict, its partial credit from 0 to 1, and how much it weighs."""
 
     passed: bool
@@ -167,17 +167,17 @@ def evaluate(
     results: Mapping[str, bool | None],
     scores: Mapping[str, float | None],
     weights: Mapping[str, float],
-) -> Standing:
+) -> Evaluated:
     """Decide on a tree. A field without a value is not right and scores 0.
 
     `FieldCheck` has the score and the weight of its field. `AllOf` scores the weighted mean of its conditions, `AnyOf`
     the largest of their scores, `AtLeastN` the weighted mean of the n best. Where the weights sum to 0, a mean is 0,
     and so is the score of the whole tree.
     """
-    standing = _evaluate(condition, results, scores, weights)
-    if standing.fields and standing.weight == 0:
-        return Standing(standing.passed, 0.0, 0.0, True)
-    return standing
+    found = _evaluate(condition, results, scores, weights)
+    if found.fields and found.weight == 0:
+        return Evaluated(found.passed, 0.0, 0.0, True)
+    return found
 
 
 def _evaluate(
@@ -185,9 +185,9 @@ def _evaluate(
     results: Mapping[str, bool | None],
     scores: Mapping[str, float | None],
     weights: Mapping[str, float],
-) -> Standing:
+) -> Evaluated:
     if isinstance(node, FieldCheck):
-        return Standing(results[node.field] is True, scores[node.field] or 0.0, weights[node.field], True)
+        return Evaluated(results[node.field] is True, scores[node.field] or 0.0, weights[node.field], True)
     below = [_evaluate(child, results, scores, weights) for child in node.conditions]
     passing = sum(child.passed for child in below)
     if isinstance(node, AllOf):
@@ -198,16 +198,16 @@ def _evaluate(
         best = sorted(below, key=lambda child: (child.score, child.weight), reverse=True)[: node.n]
         passed, score = passing >= node.n, _mean(best)
     weight = min(sum(child.weight for child in below), sys.float_info.max)
-    return Standing(passed, score, weight, any(child.fields for child in below))
+    return Evaluated(passed, score, weight, any(child.fields for child in below))
 
 
-def _mean(standings: list[Standing]) -> float:
+def _mean(parts: list[Evaluated]) -> float:
     """Weighted mean. Weights are taken relative to the largest, because the sum of large ones may be infinite."""
-    largest = max((standing.weight for standing in standings), default=0.0)
+    largest = max((found.weight for found in parts), default=0.0)
     if largest == 0:
-        fields = any(standing.fields for standing in standings)
-        return 0.0 if fields else min((standing.score for standing in standings), default=1.0)
-    shares = [(standing.weight / largest, standing.score) for standing in standings]
+        fields = any(found.fields for found in parts)
+        return 0.0 if fields else min((found.score for found in parts), default=1.0)
+    shares = [(found.weight / largest, found.score) for found in parts]
     return min(sum(share * score for share, score in shares) / sum(share for share, _ in shares), 1.0)
 
 

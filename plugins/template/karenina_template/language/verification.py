@@ -156,8 +156,8 @@ def conclude(verified: Mapping[str, Verification], tree: Condition, findings: Ma
     results = {name: findings[name][0] for name in verified}
     scores = {name: findings[name][1] for name in verified}
     weights = {name: verification.weight for name, verification in verified.items()}
-    standing = evaluate(tree, results, scores, weights)
-    return Comparison(results, scores, standing.passed, standing.score)
+    found = evaluate(tree, results, scores, weights)
+    return Comparison(results, scores, found.passed, found.score)
 
 
 def _asked(name: str, primitive: VerificationPrimitive, method: str, call: Callable[[], object]) -> bool:

@@ -22,7 +22,7 @@ from karenina_vocabulary.handle import TemplateHandle
 from ..language.to_json import plain
 from .patterns import Severity, Weighed, read_bounds, read_options, read_pattern
 from .positions import Path, Place, Reading, Where, dotted, read_schema
-from .references import Scalar, Sought, same
+from .references import Scalar, Targets, same
 from .severity import Reach, Subject
 from .spelling import number_of
 
@@ -155,7 +155,7 @@ def lint_schema(
         Subject(
             name=dotted((name, *path)),
             path=(keys.get(name, name), *path),
-            sought=Sought(values),
+            targets=Targets(values),
             many=many,
             options=reading.options((keys.get(name, name), *path)),
             in_schema=keys.get(name, name) in top,
@@ -223,10 +223,10 @@ def _flat(value: list[Any]) -> Iterator[Any]:
 def _limits(subject: Subject, reading: Reading) -> Iterator[tuple[Where, Weighed]]:
     if subject.discriminates(reading.nodes.get(subject.path[:-1], ())):
         return
-    if found := read_options(subject.options, subject.sought, subject.many):
+    if found := read_options(subject.options, subject.targets, subject.many):
         yield ("const" if len(subject.options) == 1 else "enum"), found
     for node in reading.nodes.get(subject.path, ()):
-        if isinstance(pattern := node.get("pattern"), str) and (found := read_pattern(pattern, subject.sought)):
+        if isinstance(pattern := node.get("pattern"), str) and (found := read_pattern(pattern, subject.targets)):
             yield "pattern", found
         if not subject.many and (found := read_bounds(node, subject.values[0])):
             yield "bounds", found

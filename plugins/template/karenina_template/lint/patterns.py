@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ..language.primitives.base import VerificationPrimitive
 from ..language.primitives.text import ContainsAll, ContainsAny, RegexMatch
-from .references import Scalar, Sought, is_common, trivial_text
+from .references import Scalar, Targets, is_common, trivial_text
 from .spelling import number_of, squeezed
 
 Severity = Literal["leak", "hint", "note"]
@@ -88,9 +88,9 @@ def _narrow(number: Decimal, low: Decimal, high: Decimal, step: Decimal | None) 
     return None
 
 
-def read_options(options: Sequence[Any], sought: Sought, many: bool) -> Weighed | None:
+def read_options(options: Sequence[Any], targets: Targets, many: bool) -> Weighed | None:
     """What a list of options says where it holds nothing but expected values."""
-    if not options or not all(map(sought.equal_to, options)):
+    if not options or not all(map(targets.equal_to, options)):
         return None
     if len(options) == 1:
         return "leak", f"{options[0]!r} is the only value allowed"
@@ -108,21 +108,21 @@ _SET_OF_SETS = re.compile(r"\[[^\]]*(?:\[|--|&&|~~|\|\|)")
 """What Python's parser warns of, because it may mean something else one day."""
 
 
-def read_pattern(pattern: str, sought: Sought) -> Weighed | None:
+def read_pattern(pattern: str, targets: Targets) -> Weighed | None:
     """What a regular expression reveals about expected texts."""
     texts = spelled_out(pattern)
     if texts is None:
         words = "".join(" " if mark in "^$()[]{}|?*+." else mark for mark in pattern.replace("\\", ""))
-        named = sought.named_in(words)
+        named = targets.named_in(words)
         contained = [value for value in named if isinstance(value, str) and not trivial_text(value)]
         return ("hint", f"the pattern {pattern!r} contains {contained[0]!r}") if contained else None
     stems = {text.strip(ANYTHING) for text in texts}
     if any(ANYTHING in stem for stem in stems):
         return None
     found = {squeezed(stem) for stem in stems}
-    if found <= {squeezed(str(value)) for value in sought.values}:
+    if found <= {squeezed(str(value)) for value in targets.values}:
         return (
-            "leak" if len(sought.values) == 1 else "hint"
+            "leak" if len(targets.values) == 1 else "hint"
         ), f"the pattern {pattern!r} allows nothing but {sorted(stems)[0]!r}"
     return None
 

@@ -210,7 +210,7 @@ _Index = Mapping[Hashable, Sequence[int]]
 
 
 @frozen(eq=False)
-class Sought:
+class Targets:
     """Values in their order, indexed by how they begin and by what they are equal to."""
 
     values: Sequence[Scalar]

@@ -18,7 +18,7 @@ from .references import (
     ANY,
     Mention,
     Scalar,
-    Sought,
+    Targets,
     indexed,
     is_common,
     is_trivial,
@@ -45,7 +45,7 @@ class Subject:
     name: str
     path: Path
     """The place of its field in the schema."""
-    sought: Sought
+    targets: Targets
     """The value, or the members of a collection."""
     many: bool
     options: Sequence[Any] = ()
@@ -57,7 +57,7 @@ class Subject:
     @property
     def values(self) -> Sequence[Scalar]:
         """Those that are looked for."""
-        return self.sought.values
+        return self.targets.values
 
     def owns(self, path: Path) -> bool:
         """Whether a place at `path` speaks about this field."""
@@ -165,11 +165,11 @@ def _is_plain_word(value: Scalar) -> bool:
 
 
 def _members_in_text(text: str, subject: Subject, *, own: bool) -> Weighed | None:
-    found = subject.sought.named_in(text)
+    found = subject.targets.named_in(text)
     clear = [value for value in found if not is_trivial(value) and (number_of(value) is None or _is_specific(value))]
     if not clear and not (own and len(found) == len(subject.values)):
         return None
-    others = [o for o in subject.options if not subject.sought.equal_to(o) and mentions(text, str(o))]
+    others = [o for o in subject.options if not subject.targets.equal_to(o) and mentions(text, str(o))]
     if others or (not own and len(found) < len(subject.values)):
         return None
     named = ", ".join(shown(spots[0].found, 30) for spots in found.values())
@@ -210,9 +210,9 @@ def _dug(data: Any, keys: Path) -> Iterator[Any]:
 
 def _equal(data: Sequence[Any], subject: Subject, *, alone: bool) -> Weighed | None:
     """Data given for the field itself. `alone`: there is one piece of it only."""
-    sought, given = subject.sought, [scalar for _, scalar in scalars(list(data))]
-    equal = {value for item in given for value in sought.equal_to(item)}
-    named = {value for item in given if isinstance(item, str) for value in sought.named_in(item)}
+    targets, given = subject.targets, [scalar for _, scalar in scalars(list(data))]
+    equal = {value for item in given for value in targets.equal_to(item)}
+    named = {value for item in given if isinstance(item, str) for value in targets.named_in(item)}
     matched = [value for value in subject.values if value in equal or (value in named and not is_trivial(value))]
     if not matched:
         return None
@@ -236,7 +236,7 @@ def _in_extra(place: Place, subject: Subject) -> Weighed | None:
         all_words = [words_of(key).casefold().split() for key in (place.key, *keys)]
         stems = [{word.removesuffix("s") for word in words} for words in all_words]
         telling = any(words & _TELLING and words <= _TELLING | _BESIDE for words in stems)
-        equal = subject.sought.equal_to(scalar)
+        equal = subject.targets.equal_to(scalar)
         strong = any(not is_trivial(value) for value in equal)
         if equal and (telling or (own and strong)):
             found.append(("leak", f"holds the expected value, {shown(equal[0])}"))
@@ -270,7 +270,7 @@ class Reach:
     def __init__(self, places: Sequence[Place], subjects: Sequence[Subject]) -> None:
         self.places = places
         self._by_path = indexed((place.path, number) for number, place in enumerate(places))
-        wanted = frozenset[Hashable]().union(*(subject.sought.keys for subject in subjects)) - {ANY}
+        wanted = frozenset[Hashable]().union(*(subject.targets.keys for subject in subjects)) - {ANY}
         self._by_key = indexed((key, number) for number, place in enumerate(places) for key in _held(place, wanted))
         self._homes: dict[Value, set[Path]] = {}
         """Where fields with this value speak about themselves."""
@@ -305,7 +305,7 @@ class Reach:
     def _group(self, subject: Subject) -> _Group:
         value = _value(subject)
         if value not in self._groups:
-            keys = subject.sought.keys
+            keys = subject.targets.keys
             numbers = range(len(self.places)) if ANY in keys else {n for key in keys for n in self._by_key.get(key, ())}
             homes, stranger = self._homes[value], evolve(subject, path=())
             elsewhere: dict[int, Weighed] = {}

@@ -19,6 +19,7 @@ from ..checks import Check, Fault, Promise, Promises, Raised, attempt, expecting
 from ..watch.audit import HEAVY, construction_events, heavy_imports
 from ..watch.source_lines import file_of, line_of_attribute, line_of_function
 from .calls import BEHAVIOUR, FAULTS, LLM_CALLS, PARSER_CALLS, misnamed, replies_or_refuses
+from .capabilities import CAPABILITIES
 from .ports import PROTOCOLS, Ports
 from .wires import Wire
 
@@ -55,7 +56,7 @@ def adapter_checks(
         if not ports.served:
             promises["reply"] = ("A call returns a reply or raises PortError.", replies_or_refuses)
         elif callable_kinds := {"llm", "parser"} & set(ports.kinds):
-            promises |= LLM_CALLS if "llm" in callable_kinds else {}
+            promises |= LLM_CALLS | CAPABILITIES if "llm" in callable_kinds else {}
             promises |= PARSER_CALLS if "parser" in callable_kinds else {}
             promises |= {
                 f"fault_{name}": (fault.promise, partial(misnamed, fault=fault)) for name, fault in FAULTS.items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import threading
 import time
 import traceback
@@ -14,41 +13,23 @@ from functools import partial
 from typing import Any
 
 from attrs import frozen
-from karenina_calls.ports.structured import json_object
 
 from karenina_core.errors import ErrorKind, ParseError, PortError, one_line
-from karenina_core.ports.values import LLMResponse, OutputFormat, ParsePortResult, Tool
-from karenina_core.values.message import Message, ToolUseBlock
+from karenina_core.ports.values import LLMResponse, ParsePortResult
 
 from ..checks import Fault, Promises, Raised, attempt
 from ..watch.loops import LONGEST_CANCELLATION, cancel, in_loop, within
 from ..watch.source_lines import line_of_error
 from .http_replies import resolved
-from .ports import ASK, DATA, KEY, SCHEMA, Ports
+from .ports import ASK, DATA, KEY, Ports
 from .replies import Reply, ServedRequest
 
 ODD = "a\ud800b\0c\u202ed"
 ODD_FLAGS = ("lone_surrogate", "nul", "bidi_control")
-LOOK_UP = Tool(
-    name="look_up_capital",
-    description="The capital of a country.",
-    input_schema={
-        "type": "object",
-        "properties": {"country_name": {"type": "string"}},
-        "required": ["country_name"],
-        "additionalProperties": False,
-    },
-)
-CALLS = (
-    ToolUseBlock("call_a", LOOK_UP.name, {"country_name": "France"}),
-    ToolUseBlock("call_b", LOOK_UP.name, {"country_name": "Peru"}),
-)
-ANSWERS = ("It is Paris on the Seine.", "It is Lima on the Rimac.")
 
 
 LLM_CALLS: Promises[Ports] = Promises()
 SANITIZE = "pass the text through karenina_calls.ports.text.sanitize and its flags into the response"
-SEND_TOOLS = "send every tool with its name, description and schema, or say supports_tools=False"
 RAISE_PARSE = "raise ParseError(..., raw_response=text)"
 HANGING = 30.0
 SHORT = 0.3
@@ -110,50 +91,6 @@ def odd_text(ports: Ports) -> Iterator[Fault]:
         yield ports.fault(f"the content is {reply.content!r}, not {wanted!r}", SANITIZE)
     if missing := [flag for flag in ODD_FLAGS if flag not in reply.flags]:
         yield ports.fault(f"its flags are {reply.flags}, without {', '.join(missing)}", SANITIZE)
-
-
-@LLM_CALLS.add("channels", "Every output channel that it offers carries the schema.")
-def channels(ports: Ports) -> Iterator[Fault]:
-    offered = ports.make("llm", ports.configured()).capabilities.output_channels
-    for channel in offered:
-        with ports.serve(Reply(DATA)) as server:
-            reply = ports.use(ports.configured(server.url), ports.asking(output=OutputFormat(channel, SCHEMA)), "llm")
-            request = server.requests[-1]
-        raw = reply.structured if reply.structured is not None else reply.content
-        has_schema = "capital" in (request.schema or {}).get("properties", {})
-        if request.channel != channel:
-            problem = f"the request asks for {request.channel!r}"
-        elif channel in ("json_schema", "tool_call") and not has_schema:
-            problem = "the request holds no schema"
-        elif attempt(json_object, raw) != DATA:
-            problem = f"the server sent {dict(DATA)!r}, the reply holds {raw!r}"
-        else:
-            continue
-        remedy = f"send it, or take {channel!r} out of output_channels"
-        yield ports.fault(f"on the channel {channel!r} {problem}", remedy)
-
-
-@LLM_CALLS.add("tools", "A model that takes tools is sent them, and its calls come back.")
-def tools(ports: Ports) -> Iterator[Fault]:
-    if not ports.make("llm", ports.configured()).capabilities.supports_tools:
-        return
-    with ports.serve([Reply(tool_calls=CALLS, usage=(7, 2)), Reply("Paris", usage=(9, 1))]) as server:
-        config = ports.configured(server.url)
-        called = ports.use(config, ports.asking(tools=(LOOK_UP,)), "llm")
-        asked = json.dumps(server.requests[0].body)
-        if missing := [text for text in (LOOK_UP.name, LOOK_UP.description, "country_name") if text not in asked]:
-            yield ports.fault(f"the tool's {missing[0]!r} did not arrive", SEND_TOOLS)
-        if called.tool_calls != CALLS:
-            problem = f"the server called two tools, the reply's tool_calls are {called.tool_calls!r}"
-            yield ports.fault(problem, "fill tool_calls, in the order of the calls, from the reply")
-        answers = [Message.tool_result(call.id, text) for call, text in zip(CALLS, ANSWERS, strict=True)]
-        messages = (*ASK, Message.assistant(tool_calls=CALLS), *answers)
-        reply = ports.use(config, ports.asking(messages=messages, tools=(LOOK_UP,)), "llm")
-        asked = json.dumps(server.requests[1].body)
-    if missing := [text for text in (*(call.id for call in CALLS), *ANSWERS) if text not in asked]:
-        yield ports.fault(f"{missing[0]!r} of a tool's answer did not arrive", "send every message")
-    if reply.content != "Paris" or reply.tool_calls:
-        yield ports.fault(f"after the tools the server sent 'Paris', the reply is {reply!r}")
 
 
 PARSER_CALLS: Promises[Ports] = Promises()
@@ -350,6 +287,7 @@ def closing(ports: Ports) -> Iterator[Fault]:
         unclosed = [str(warning.message) for warning in caught if issubclass(warning.category, ResourceWarning)]
         if not _settled(lambda: server.connections == 0):
             left.append("a connection")
+        _settled(lambda: threads.issuperset(threading.enumerate()))  # the event loop's own one takes a moment to end
     started = [thread.name for thread in threading.enumerate() if thread not in threads]
     if problems := [*left, *unclosed, *(f"the thread {name!r}" for name in started)]:
         yield Fault(f"after aclose there was still {problems[0]}", line, "close in aclose what the port has opened")

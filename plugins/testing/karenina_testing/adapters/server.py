@@ -103,6 +103,10 @@ class ScriptedServer:
             if not self._arrival.wait_for(lambda: len(self._requests) >= count, timeout):
                 raise TimeoutError(f"{len(self._requests)} of {count} requests arrived within {timeout} s")
 
+    def started(self) -> Self:
+        """The same, serving; without a `with` block, until the process ends."""
+        return self.__enter__()
+
     def __enter__(self) -> Self:
         if self._thread is not None:
             raise RuntimeError("a ScriptedServer runs once; make another one")

@@ -41,8 +41,8 @@ class Kind:
 
 KINDS: Mapping[str, Kind] = {
     "adapter": Kind(
-        "Reaches models that reply what their configuration says.",
-        ("attrs>=24.2",),
+        "Reaches models behind an HTTP server.",
+        ("karenina-calls[http]>=0.1,<0.2",),
         'Models of the interface `$name` are named in a configuration: `interface = "$name"`.',
     ),
     "command": Kind(
@@ -125,7 +125,8 @@ def _facts(kind: Kind, label: str, name: str, description: str | None, author: s
         "description": _description(kind.description if description is None else description),
         "author": _author(author or ""),
     }
-    used = re.findall(r"[A-Z]\w*", (FILES / label / "plugin.py.template").read_text("utf-8"))
+    sources = (FILES / label).glob("p*.py.template")
+    used = {word for source in sources for word in re.findall(r"[A-Z]\w*", source.read_text("utf-8"))}
     if keyword.iskeyword(facts["Class"]) or facts["Class"] in used:
         raise ConfigError(
             f"a class {facts['Class']} would stand in its own way; choose another name, such as my-{name}"
@@ -183,6 +184,7 @@ def _texts(kind: str, facts: Mapping[str, str]) -> list[tuple[str, str]]:
         ".gitignore": "package/gitignore",
         ".github/workflows/ci.yml": "package/ci.yml",
         f"{module}/__init__.py": f"{kind}/plugin.py",
+        f"{module}/port.py": f"{kind}/port.py",
         f"{module}/checks.py": f"{kind}/checks.py",
         f"tests/test_{facts['key']}.py": f"{kind}/test.py",
     }

@@ -1,4 +1,4 @@
-"""What litellm raises, as errors of karenina.
+"""What libraries of many providers raise (litellm, langchain), as errors of karenina.
 
 litellm gives one class (InternalServerError, status 500) to a refused connection, to a reply that is no JSON and to a
 server's own 500. What really happened is in the chain of exceptions behind it.
@@ -13,16 +13,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from karenina_calls.secrets.redaction import redactor
-from karenina_calls.wire.openai_errors import error_from_wire, kind_of_status, retry_after_seconds
-
 from karenina_core.errors import ErrorKind, PortError, shortened
 from karenina_core.secrets import MASK, SHORTEST, secrets_in
+
+from ..secrets.redaction import redactor
+from .openai_errors import error_from_wire, kind_of_status, retry_after_seconds
 
 MOST_CAUSES = 20
 MESSAGE_LIMIT = 300
 SECRET_TEXT = re.compile(r"(?<=Bearer )[^\s'\"]+|(?<=[?&]key=)[^\s&'\"]+", re.IGNORECASE)
-LITELLM = "litellm"
+WRAPPERS = ("litellm", "langchain_core")
+"""Libraries whose exceptions stand for those of a provider's library, which are behind them."""
 TRACEBACK = "Traceback (most recent call last)"
 DECORATION = re.compile(r"^(?:(?:litellm\.)?[A-Za-z]+(?:Error|Timeout): |[A-Za-z]+Exception - )+")
 CAUSES: dict[ErrorKind, frozenset[str]] = {
@@ -33,18 +34,20 @@ CAUSES: dict[ErrorKind, frozenset[str]] = {
     ),
     "bad_response": frozenset(
         {"JSONDecodeError", "UnicodeDecodeError", "DecodingError", "ValidationError", "APIResponseValidationError"}
+        | {"LengthFinishReasonError"}
     ),
     "connection": frozenset({"TransportError", "ClientError", "APIConnectionError", "OSError"}),
 }
 """Classes of httpx, aiohttp, openai, pydantic and Python, by name, so that none is imported; the first that fits."""
 UNSUPPORTED = "Leave it out of the model's configuration, for example with temperature: null."
+FILTERED = frozenset({"ContentPolicyViolationError", "ContentFilterFinishReasonError"})
 GATEWAY = frozenset({"ServiceUnavailableError", "BadGatewayError"})
 KEY_HINT = "check the key (api_key_env names the environment variable that holds it)"
 NAME_HINT = "check the model's name and endpoint_base_url"
 CONTEXT_HINT = "the request is longer than the model's context window"
 PACKAGE_HINT = "install the package that is missing"
 Hint = Callable[[PortError, Sequence[BaseException]], str]
-FAULT_HINT = "this is a mistake of litellm or of its adapter, please report it"
+FAULT_HINT = "this is a mistake of the provider's library or of its adapter, please report it"
 
 
 def port_error(
@@ -55,9 +58,9 @@ def port_error(
     before: BaseException | None = None,
     hint: Hint | None = None,
 ) -> PortError:
-    """The PortError for anything that litellm raised. `where` begins its message; `secrets` are masked in it.
+    """The PortError for anything that such a library raised. `where` begins its message; `secrets` are masked in it.
 
-    `before` is the exception that was being handled when litellm was called: it is no cause of this one. `hint` says
+    `before` is the exception that was being handled when it was called: it is no cause of this one. `hint` says
     what to do about the error; by default, what to change in the configuration of a model.
     """
     causes: list[BaseException] = []
@@ -66,7 +69,7 @@ def port_error(
         causes.append(cause)
         cause = cause.__cause__ or cause.__context__
     found = _answered(causes, where, secrets) or _unanswered(causes, where, secrets)
-    if any(type(cause).__name__ == "ContentPolicyViolationError" for cause in causes):
+    if any(type(cause).__name__ in FILTERED for cause in causes):
         found.kind = "content_filter"
     remedy = (hint or _hint)(found, causes)
     message = f"{found}; {remedy}" if remedy else str(found)
@@ -135,7 +138,7 @@ def _unanswered(causes: Sequence[BaseException], where: str, secrets: Sequence[s
 
 def _root(causes: Sequence[BaseException]) -> tuple[ErrorKind, BaseException | None]:
     """The kind that the exceptions of other libraries give, and the innermost of them that says so."""
-    foreign = [cause for cause in causes if type(cause).__module__.partition(".")[0] != LITELLM]
+    foreign = [cause for cause in causes if type(cause).__module__.partition(".")[0] not in WRAPPERS]
     for kind, names in CAUSES.items():
         if found := [cause for cause in foreign if _names(cause) & names]:
             return kind, found[-1]

@@ -1,0 +1,62 @@
+"""What `karenina plugins new` writes, built and installed from wheels, keeps its promises and is clean with no edit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from karenina_testing.authoring.package import KINDS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def began() -> Iterator[list[float]]:
+    """When the first package was asked for; the seconds until the last test are printed (`pytest -s`)."""
+    moments: list[float] = []
+    yield moments
+    print(f"\n{len(KINDS)} kinds, from `plugins new` to green: {time.monotonic() - moments[0]:.0f} s")
+
+
+@pytest.fixture(scope="module")
+def made(
+    bare: Callable[..., Path],
+    build: Callable[[Path], Path],
+    run: Run,
+    tmp_path_factory: pytest.TempPathFactory,
+    began: list[float],
+) -> tuple[Path, Path]:
+    """An environment with karenina's kit and a package of every kind, and the folder of the packages."""
+    venv, folder = bare("karenina-core[testing]", "karenina-calls[http]"), tmp_path_factory.mktemp("made")
+    began.append(time.monotonic())
+    for kind in KINDS:
+        run([venv / "bin" / "karenina", "plugins", "new", kind, f"made-{kind}"], folder)
+    wheels = [next(build(folder / f"karenina-made-{kind}").glob("*.whl")) for kind in KINDS]
+    run([venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", *wheels], folder)
+    return venv, folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_keeps_its_promises(kind: str, made: tuple[Path, Path], run: Run, tmp_path: Path) -> None:
+    venv, _ = made
+    ran = run([venv / "bin" / "karenina", "plugins", "check", f"made-{kind}", "--json"], tmp_path)
+    found = json.loads(ran.stdout)
+    assert found["broken"] == 0
+    assert found["kept"] > 6, "what it brings was not checked"
+
+
+def test_all_are_clean(made: tuple[Path, Path], run: Run) -> None:
+    _, folder = made
+    run([sys.executable, "-m", "ruff", "check", "--no-cache", folder], folder)
+    run([sys.executable, "-m", "ruff", "format", "--no-cache", "--check", folder], folder)
+
+
+def test_all_have_sound_types(made: tuple[Path, Path], run: Run) -> None:
+    venv, folder = made
+    modules = [f"karenina-made-{kind}/karenina_made_{kind}" for kind in KINDS]
+    run([sys.executable, "-m", "mypy", "--strict", "--python-executable", venv / "bin" / "python", *modules], folder)
