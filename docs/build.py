@@ -33,6 +33,14 @@ FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\[[^\]]*\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 NEXT = "\n   "
 """Begins another line of the same directive."""
+ACCESSIBLE = {
+    'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',  # scrolls sideways
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+"""Tags of the theme, and what they become."""
 SETTINGS = {
     "project": "karenina",
     "extensions": ["myst_parser", "sphinx.ext.autodoc"],
@@ -68,9 +76,19 @@ def main(words: Sequence[str] | None = None) -> int:
             write_source(asked.docs.resolve(), pages, source)
             shutil.rmtree(asked.output, ignore_errors=True)
             wrong = warnings(source, asked.output, Path(folder) / "doctrees")
+            make_accessible(asked.output)
         (asked.output / "llms.txt").write_text(llms(asked.docs).replace(".md): ", ".html): "), "utf-8")
     print("\n".join(wrong) if wrong else asked.output / "index.html", file=sys.stderr if wrong else sys.stdout)
     return 1 if wrong else 0
+
+
+def make_accessible(site: Path) -> None:
+    """What the theme leaves out for readers with a keyboard or a screen reader."""
+    for path in site.rglob("*.html"):
+        text = path.read_text("utf-8")
+        for plain, better in ACCESSIBLE.items():
+            text = text.replace(plain, better)
+        path.write_text(text, "utf-8")
 
 
 def problems(docs: Path, pages: Sequence[Page]) -> Iterator[str]:
@@ -89,15 +107,20 @@ def problems(docs: Path, pages: Sequence[Page]) -> Iterator[str]:
 def write_source(docs: Path, pages: Sequence[Page], source: Path) -> None:
     """The pages with their descriptions and tables of contents, and beside them those that are generated."""
     readmes = {path: f"reference/plugins/{path.parent.name}.md" for path in REPOSITORY.glob("plugins/*/README.md")}
+    examples = REPOSITORY / "examples" / "plugins"
+    shown = {path: f"reference/examples/{path.parent.name}.md" for path in examples.glob("*/README.md")}
     packages = {name: f"reference/api/{name}.md" for name in NAMES}
     below = {
         "index.md": "".join(_contents(pages)),
         "reference/api.md": toctree(packages.values()),
-        "reference/plugin-directory.md": toctree(sorted(readmes.values())),
-    }
+        "reference/plugin-directory.md": toctree(["reference/examples.md", *sorted(readmes.values())]),
+        "reference/examples.md": toctree(sorted(shown.values())),
+    } | {place: "".join(_modules(path.parent)) for path, place in shown.items()}
     said = {"index.md": "Documentation of karenina", **{page.path: page.said for page in pages}}
-    said |= {place: _summary(path.parent) for path, place in readmes.items()}
-    places = {docs / path: path for path in said if (docs / path).is_file()} | readmes
+    said |= {place: _summary(path.parent) for path, place in (readmes | shown).items()}
+    said["reference/examples.md"] = "Packages as anyone may write them, one for each kind of plugin"
+    places = {docs / path: path for path in said if (docs / path).is_file()} | readmes | shown
+    places[examples / "README.md"] = "reference/examples.md"
     texts = {place: relinked(path, place, places) + below.get(place, "") for path, place in places.items()}
     texts |= {place: api(name) for name, place in packages.items()}
     said |= {place: _about(name) for name, place in packages.items()}
@@ -120,6 +143,11 @@ def relinked(path: Path, place: str, places: Mapping[Path, str]) -> str:
 
     parts = FENCED.split(path.read_text("utf-8"))
     return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
+
+
+def _modules(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.glob("karenina_*/*.py")):
+        yield f"\n## {path.relative_to(folder)}\n\n```python\n{path.read_text('utf-8')}```\n"
 
 
 def _contents(pages: Sequence[Page]) -> Iterator[str]:

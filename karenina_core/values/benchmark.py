@@ -18,6 +18,21 @@ def _questions(value: Iterable[Question]) -> tuple[Question, ...]:
 
 
 @frozen(kw_only=True)
+class MissingTrait:
+    """A trait of a file that no installed package can read."""
+
+    name: str
+    question_id: str | None = None
+    """The question that has it; None where it applies to all."""
+    reason: str = ""
+    """Where it is and what to install."""
+
+
+def _missing(value: Iterable[MissingTrait]) -> tuple[MissingTrait, ...]:
+    return tuple(value)
+
+
+@frozen(kw_only=True)
 class BenchmarkData:
     """What a benchmark file says. Loaders make it, writers read it; it executes nothing."""
 
@@ -38,6 +53,8 @@ class BenchmarkData:
     """The loader's own record of the file, so that what karenina does not know survives a save."""
     warnings: tuple[str, ...] = field(default=(), converter=texts, eq=False)
     """What the loader noticed and could not use."""
+    missing_traits: tuple[MissingTrait, ...] = field(default=(), converter=_missing, eq=False)
+    """Traits that stay in the file and in no rubric. A run that would evaluate them is refused."""
     workspace_root: Path | None = field(default=None, converter=converters.optional(Path), eq=False)
     """The folder that the questions' `workspace_path` are in. It is of this machine and never written to a file."""
 

@@ -187,6 +187,20 @@ def test_it_is_searched_in_a_browser_without_a_request(window: Any, site: Path) 
     assert logged == []
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_is_read_on_a_phone_and_by_keyboard(window: Any, site: Path, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    window.set_viewport_size({"width": width, "height": 844})
+    for page in ("index", "how-to/write-a-stage", "reference/configuration", "reference/examples/acme"):
+        window.goto((site / f"{page}.html").as_uri())
+        assert window.evaluate("document.documentElement.scrollWidth") <= width, f"{page} has to be moved sideways"
+        violations = axe.run(window).response["violations"]  # headings, landmarks, contrast, what scrolls, ...
+        assert [(found["id"], found["nodes"][0]["html"]) for found in violations] == [], page
+    window.keyboard.press("Tab")
+    window.keyboard.press("Enter")
+    assert window.evaluate("location.hash") == "#furo-main-content"
+
+
 def test_the_picture_is_what_the_script_makes_of_the_demo(window: Any, repository: Path, tmp_path: Path) -> None:
     """But for the time in it, and the fonts of the machine."""
     made, kept = tmp_path / "made.png", repository / "docs" / "pictures" / "report.png"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from importlib.metadata import distribution
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 from karenina_core import Karenina, __version__
 
@@ -74,12 +77,35 @@ def test_versions_agree(core_pyproject: dict[str, Any], plugin_pyprojects: dict[
         assert f"karenina-core{window}" in pyproject["project"]["dependencies"]
 
 
-def test_constraints_pin_foreign_packages_and_nothing_else(repository: Path) -> None:
-    lines = (repository / "constraints.txt").read_text("utf-8").splitlines()
+@pytest.mark.parametrize("name", ["constraints.txt", "constraints-oldest.txt"])
+def test_constraints_pin_foreign_packages_and_nothing_else(name: str, repository: Path) -> None:
+    lines = (repository / name).read_text("utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", pin) for pin in pins), pins
     assert not [pin for pin in pins if pin.lower().startswith("karenina")]
     assert pins == sorted(pins, key=lambda pin: pin.partition("==")[0].lower().replace("_", "-"))
+
+
+def test_the_oldest_versions_are_those_that_are_declared(
+    repository: Path, core_pyproject: dict[str, Any], plugin_pyprojects: dict[str, dict[str, Any]]
+) -> None:
+    """Bounds of which no version is installed in `.ci/run` would be claims that nothing checks."""
+    pinned = dict(
+        line.split("==")
+        for line in (repository / "constraints-oldest.txt").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    )
+    declared: dict[str, set[str]] = {}
+    for pyproject in (core_pyproject, *plugin_pyprojects.values()):
+        project = pyproject["project"]
+        for line in chain(project["dependencies"], *project.get("optional-dependencies", {}).values()):
+            if not line.startswith("karenina-"):
+                requirement = Requirement(line)
+                bounds = {part.version for part in requirement.specifier if part.operator == ">="}
+                assert len(bounds) == 1, f"{project['name']}: {line} has no lower bound"
+                declared.setdefault(requirement.name, set()).update(bounds)
+    for name, bounds in declared.items():
+        assert {Version(bound) for bound in bounds} == {Version(pinned[name])}, f"{name}: {bounds}, {pinned[name]}"
 
 
 def _entry_points(pyproject: dict[str, Any]) -> dict[str, dict[str, str]]:

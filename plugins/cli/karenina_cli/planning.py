@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from attrs import asdict, evolve, field, frozen
 from karenina_calls.services.similarity import embedder_problem
 from karenina_runs.benchmark import Benchmark
+from karenina_runs.config.config_file import RunConfig
 from karenina_runs.plan.prepare import default_mode, settings_problems, why_left_out
-from karenina_runs.plan.rubrics import all_rubrics, check_names, rubric_of
+from karenina_runs.plan.rubrics import all_rubrics, check_names, check_types, rubric_of
 from karenina_runs.plan.templates import TemplateLoader
 from karenina_template.lint.lint import Finding, lint_benchmark, lint_template
 from karenina_vocabulary.handle import TemplateHandle
 
-from karenina_core.errors import ConfigError, TemplateError, TemplateRefused, plural
+from karenina_core.errors import ConfigError, PluginError, TemplateError, TemplateRefused, plural
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
+from karenina_core.plugin.registry import Registry
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import CodePolicy, VerificationConfig
 from karenina_core.values.question import Question
@@ -58,6 +60,7 @@ def plan(path: Path | None, options: Mapping[str, Any]) -> int:
         loaded = configured(options, models=False)
         benchmark = Benchmark.load(path, app=loaded.app) if path else None
         found = planned(loaded.app, loaded.config, benchmark)
+        found = evolve(found, problems=(*_absent(loaded, options["sinks"]), *found.problems))
         document = {**next(iter(found.plans.values())).describe()}
         document |= {"problems": list(found.problems), "notes": list(found.notes)}
         unusable: list[tuple[str, str]] = []
@@ -80,6 +83,18 @@ def plan(path: Path | None, options: Mapping[str, Any]) -> int:
         for problem in found.problems:
             note(f"Error: {problem}")
     return COULD_NOT_RUN if found.problems else OK
+
+
+def _absent(loaded: RunConfig, sinks: Iterable[str]) -> Iterator[str]:
+    """The adapters and sinks that a run would need and that no installed package brings."""
+    wanted: list[tuple[str, Registry[Any], str]]
+    wanted = [(place, loaded.app.adapters, name) for place, name in loaded.interfaces.items()]
+    wanted += [("--sink", loaded.app.sinks, uri.partition(":")[0]) for uri in sinks]
+    for place, registry, name in wanted:
+        try:
+            registry.load(name)
+        except PluginError as error:
+            yield f"{place}: {error}"
 
 
 async def _unusable(
@@ -113,6 +128,7 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
                 reason = "its traits clash with those of the benchmark"
             rows.append((PlannedQuestion(question.id, traits, reason or None), rubric))
         try:
+            check_types(config, benchmark)
             check_names(config, all_rubrics(benchmark), [question.id for question in benchmark])
         except ConfigError as error:
             problems += map(str, error.problems)
@@ -260,7 +276,7 @@ async def validated(
     return Validation(
         questions=tuple(questions),
         findings=lint_benchmark(handles),
-        problems=tuple(dict.fromkeys(problems)),
+        problems=tuple(dict.fromkeys([*problems, *(trait.reason for trait in benchmark.missing_traits)])),
         warnings=tuple(benchmark.warnings),
     )
 

@@ -245,6 +245,36 @@ def test_an_empty_benchmark_and_clashing_traits_are_reported(run: Run, write_ben
     assert re.search(r"q0 +its traits clash", result.stdout)
 
 
+def missing_trait(kind: str) -> dict[str, Any]:
+    return {**TRAIT, "name": "Certain", "additionalType": f"karenina:{kind}"}
+
+
+def test_a_trait_type_that_is_not_installed_is_refused_with_the_ways_on(run: Run, write_benchmark: Files) -> None:
+    path = write_benchmark("q0", rating=[TRAIT, missing_trait("GlobalHedgingTrait")])
+    refused = run("plan", path)
+    assert refused.exit_code == 1
+    sentence = " ".join(refused.stderr.split())
+    for part in ("(trait 'Certain')", "'karenina:GlobalHedgingTrait' is unknown", "install the package that brings it"):
+        assert part in sentence
+    for way in (["--mode", "template_only"], ["--set", 'run.rubric_trait_names=["Brief"]']):
+        assert way[-1].split("=")[0].removeprefix("run.") in sentence
+        assert run("plan", path, *way).exit_code == 0
+    said = run("verify", path, "--answering-model", "m", "--parsing-model", "m")
+    assert (said.exit_code, "GlobalHedgingTrait" in run("benchmark", "validate", path).stderr) == (1, True)
+
+
+def test_adapters_and_sinks_that_are_not_installed_are_named(run: Run) -> None:
+    Path("settings.toml").write_text(
+        '[run]\nanswering_models = ["m"]\n[models.m]\ninterface = "acme"\n[models.other]\ninterface = "idle"\n', "utf-8"
+    )
+    result = run("plan", "--config", "settings.toml", "--sink", "tables:x.sqlite", "--sink", "jsonl:x.jsonl")
+    assert result.exit_code == 1
+    for part in ("models.m.interface: no adapter serves the interface 'acme'", "--sink: no sink is called 'tables'"):
+        assert part in result.stderr
+    assert "idle" not in result.stderr
+    assert result.stderr.count("install the package that brings any other one") == 2
+
+
 def test_models_of_a_file_are_not_needed(run: Run) -> None:
     Path("settings.toml").write_text('[run]\nanswering_models = ["m"]\n[models.m]\ninterface = "manual"\n', "utf-8")
     assert run("plan", "--config", "settings.toml").exit_code == 0

@@ -126,6 +126,7 @@ def read(root: dict[str, Any], text: str, findings: Findings, others: OtherTypes
             metadata={name: value for name, value in found.items() if name not in LEGACY_LISTS},
             document=Document(text, frozenset(others.used)),
             warnings=findings.warnings,
+            missing_traits=findings.missing,
         ),
     )
     return None if benchmark is None else Content(root, text, benchmark, tuple(entries), tuple(traits), legacy)

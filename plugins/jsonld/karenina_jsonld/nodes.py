@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import attrs
 from attrs import field, frozen
 
+from karenina_core.values.benchmark import MissingTrait
+
 MAX_BYTES = 256 * 1024 * 1024
 """Of a file; chosen: it is in memory as text and as values."""
 MAX_DEPTH = 64
@@ -125,6 +127,8 @@ class Findings:
 
     problems: list[str] = field(factory=list)
     warnings: list[str] = field(factory=list)
+    missing: list[MissingTrait] = field(factory=list)
+    """Traits of types that no installed package brings."""
 
     def attempt(self, where: str, read: Callable[..., T], *arguments: Any) -> T | None:
         """What `read` returns, or None and a problem."""

@@ -148,7 +148,7 @@ def read_item(node: Any, question_id: str, where: str, findings: Findings, other
         if node.get(key) is not None:
             fields[name] = findings.attempt(where, values.text, key, node[key])
     fields["keywords"] = findings.attempt(where, _keywords, item, node)
-    traits = read_ratings(item, "QuestionSpecific", f"{where}.item", findings, others)
+    traits = read_ratings(item, "QuestionSpecific", f"{where}.item", findings, others, question_id)
     fields["question_rubric"] = findings.attempt(where, rubric_of, Rubric, traits)
     fields["question_dynamic_rubric"] = findings.attempt(where, rubric_of, DynamicRubric, traits)
     if len(findings.problems) > before:

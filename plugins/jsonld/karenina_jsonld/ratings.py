@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from attrs import frozen
 from karenina_vocabulary.traits import LLMRubricTrait, RegexRubricTrait, Trait
 
+from karenina_core.values.benchmark import MissingTrait
 from karenina_core.values.rubric import DynamicRubric, Rubric, RubricTrait
 
 from . import values
@@ -47,8 +48,22 @@ def rubric_of(cls: type[R], found: Iterable[Rated | None]) -> R | None:
     return cls.from_traits(traits) if traits else None
 
 
+@frozen
+class Unused:
+    """Why a rating is kept and not used."""
+
+    why: str
+    missing: bool = False
+    """Whether it is a trait that another package could read."""
+
+
 def read_ratings(
-    node: Mapping[str, Any], scope: Scope, where: str, findings: Findings, others: OtherTypes
+    node: Mapping[str, Any],
+    scope: Scope,
+    where: str,
+    findings: Findings,
+    others: OtherTypes,
+    question_id: str | None = None,
 ) -> list[Rated | None]:
     """For every rating of the node its trait, or None with a warning or a problem."""
     ratings = findings.attempt(where, objects, node, "rating") or []
@@ -57,9 +72,13 @@ def read_ratings(
         name = f" (trait {rating.get('name')!r})" if rating.get("name") else ""
         label = f"{where}.rating[{index}]{name}"
         way = findings.attempt(label, _way, rating, scope, others)
-        if way is None or isinstance(way, str):
-            findings.warnings.extend([f"{label}: {way}"] * bool(way))
+        if way is None or isinstance(way, Unused):
             found.append(None)
+            if way is not None:
+                reason = f"{label}: {way.why}"
+                about = MissingTrait(name=str(rating.get("name")), question_id=question_id, reason=reason)
+                findings.warnings.append(reason)
+                findings.missing.extend([about] * way.missing)
             continue
         one = findings.attempt(label, _read, rating, scope, way)
         found.append(one)
@@ -69,24 +88,26 @@ def read_ratings(
     return found
 
 
-def _way(rating: Mapping[str, Any], scope: Scope, others: OtherTypes) -> type[Trait] | Evaluator | str:
-    """What reads a rating: a published class, or an evaluator. A text says why it is not used."""
+def _way(rating: Mapping[str, Any], scope: Scope, others: OtherTypes) -> type[Trait] | Evaluator | Unused:
+    """What reads a rating: a published class, or an evaluator."""
     additional_type = rating.get("additionalType")
     found, suffix = scope_of(additional_type)
     if found is None:
-        return _unknown(f"additionalType {additional_type!r}", scope)
+        return Unused(_unknown(f"additionalType {additional_type!r}", scope))
     if suffix == DYNAMIC:
         way = _dynamic_way(rating, others)
     elif suffix in TRAIT_TYPES:
         way = TRAIT_TYPES[suffix]
     else:
         try:
-            way = others.of_file_type(suffix) or _unknown(f"additionalType 'karenina:{scope}{suffix}'", scope, others)
+            way = others.of_file_type(suffix) or Unused(
+                _unknown(f"additionalType 'karenina:{scope}{suffix}'", scope, others), missing=True
+            )
         except ValueError as error:
-            way = f"it is kept but not used: {error}"
+            way = Unused(f"it is kept but not used: {error}", missing=True)
     misplaced = scope == "QuestionSpecific" and found != scope
-    if misplaced and not isinstance(way, str):
-        return f"{additional_type} in a question is kept but not used; write QuestionSpecific{suffix} to use it"
+    if misplaced and not isinstance(way, Unused):
+        return Unused(f"{additional_type} in a question is kept but not used; write QuestionSpecific{suffix} to use it")
     return way
 
 
@@ -96,14 +117,15 @@ def _unknown(what: str, scope: Scope, others: OtherTypes | None = None) -> str:
     return f"{what} is unknown; it is kept but not used. Known are {known}{absent}"
 
 
-def _dynamic_way(rating: Mapping[str, Any], others: OtherTypes) -> type[Trait] | Evaluator | str:
-    """Files that say nothing about the type mean a trait that a judge assesses."""
+def _dynamic_way(rating: Mapping[str, Any], others: OtherTypes) -> type[Trait] | Evaluator | Unused:
+    """Files that say nothing about the type mean a trait that a judge assesses. An unknown type is skipped with a
+    warning, as the format says: such traits are scored only where an answer takes them up."""
     value = properties(rating).get(DYNAMIC_TYPE)
     name = LLMRubricTrait.type_name if value is None else values.text(DYNAMIC_TYPE, value)
     found = PUBLISHED.get(name) or others.named(name)
     if found is None:
         known = ", ".join((*PUBLISHED, *others.names))
-        return (
+        return Unused(
             f"{DYNAMIC_TYPE} {name!r} is unknown; the trait is kept but not used. Known are {known}; "
             f"install the package that brings it.{others.absent()}"
         )

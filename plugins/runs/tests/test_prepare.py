@@ -23,6 +23,7 @@ from karenina_core.errors import ConfigError, PlanError, TemplateRefused
 from karenina_core.pipeline.declaration import Category
 from karenina_core.pipeline.stage import with_traits
 from karenina_core.testing import ScriptedLLM
+from karenina_core.values.benchmark import MissingTrait
 
 Make = Callable[..., Any]
 PYTHON = (
@@ -158,6 +159,23 @@ def test_traits_that_nobody_scores_are_refused_before_any_call(world: Make) -> N
     with pytest.raises(PlanError, match="no stage scores traits of the type llm"):
         here.prepare()
     untouched(here)
+
+
+def test_traits_of_types_that_are_not_installed_are_refused_before_any_call(world: Make) -> None:
+    missing = [
+        MissingTrait(name="Hedges", reason="install it."),
+        MissingTrait(name="Own", question_id="q1", reason="too."),
+    ]
+    here = world(Scoring, questions=2, rubric=Rubric(llm_traits=[TRAIT]), missing_traits=missing)
+    with pytest.raises(ConfigError, match=r"install it\. To run without it, .*rubric_trait_names") as caught:
+        here.prepare()
+    assert len(caught.value.problems) == 2
+    with pytest.raises(ConfigError) as caught:
+        here.prepare(question_ids=["q0"])
+    assert len(caught.value.problems) == 1, "that of another question does not matter"
+    untouched(here)
+    assert here.prepare(here.config(evaluation_mode="template_only")).mode == "template_only"
+    assert here.prepare(here.config(rubric_trait_names=[TRAIT.name])).mode == "template_and_rubric"
 
 
 def test_traits_of_one_name_clash(world: Make, make_question: Make) -> None:

@@ -7,19 +7,21 @@ from typing import Any
 
 import click
 
-from ..options.options import json_option, run_options
+from ..options.options import json_option, run_options, sink_option
 
 
 @click.command(short_help="Show which stages would run, and why the others would not.")
 @click.argument("benchmark", type=click.Path(path_type=Path), required=False)
 @run_options
+@sink_option("Also see whether this sink is there.")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, benchmark: Path | None, **options: Any) -> None:
     """Show which stages would run, in which order, and why the others would not. No model is called.
 
     With a BENCHMARK, also which of its questions would run, and one plan for every combination of rubric traits.
-    Exit code 1: the plan could not run. Whether models, keys and files are there is seen by `verify` alone.
+    Adapters of configured models and sinks that are not installed are named too. Exit code 1: the plan could not run.
+    Whether models answer, and keys and files are there, is seen by `verify` alone.
     """
     from ..planning import plan
 

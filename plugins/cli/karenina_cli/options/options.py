@@ -74,6 +74,11 @@ def later_settings(before: str) -> Callable[[F], F]:
     )
 
 
+def sink_option(effect: str) -> Callable[[F], F]:
+    """--sink, with what help says about it."""
+    return click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help=f"{effect} Repeatable.")
+
+
 def work_options(*, spent: str, sinks: str) -> Callable[[F], F]:
     """Of commands that ask models: `spent` says what the budgets are about, `sinks` what is written to them."""
     positive = click.FloatRange(min=0, min_open=True)
@@ -82,7 +87,7 @@ def work_options(*, spent: str, sinks: str) -> Callable[[F], F]:
         click.option("--concurrency", type=COUNT, metavar="N", help="Items in flight."),
         click.option("--budget-usd", type=positive, metavar="X", help=dollars),
         click.option("--budget-tokens", type=COUNT, metavar="N", help=f"Tokens, in and out, that {spent}."),
-        click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help=f"{sinks} Repeatable."),
+        sink_option(sinks),
         click.option("--trust", is_flag=True, help="Run the file's Python templates in this process, unprotected."),
         click.option("--quiet", is_flag=True, help="No progress on stderr."),
         json_option,

@@ -66,6 +66,8 @@ class RunConfig:
 
     app: Karenina
     config: VerificationConfig
+    interfaces: Mapping[str, str] = field(factory=dict)
+    """The interfaces that tables of models name which are in `run`, by the place of the setting."""
 
 
 def load_config(
@@ -102,7 +104,15 @@ def load_config(
     config = _attempt(problems, lambda: configure(layers, flags, resolve, supplied=supplied, models=models))
     if problems or app is None or config is None:
         raise ConfigError(dict.fromkeys(problems))
-    return RunConfig(app=app, config=config)
+    return RunConfig(app=app, config=config, interfaces=_interfaces(merged(layer.table for layer in layers)))
+
+
+def _interfaces(document: Mapping[str, Any]) -> dict[str, str]:
+    run, tables = _table(document.get("run")), _table(document.get("models"))
+    listed: list[Any] = [run.get(f"{role}_models") for role in ("answering", "parsing")]
+    names = dict.fromkeys(name for texts in listed if is_texts(texts) for name in texts)
+    found = {name: _table(tables.get(name)).get("interface") for name in names}
+    return {f"models.{name}.interface": text for name, text in found.items() if isinstance(text, str)}
 
 
 def configure(

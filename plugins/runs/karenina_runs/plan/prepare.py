@@ -33,7 +33,7 @@ from ..kinds import ExecutorRegistry
 from ..plan.items import NO_ANSWER, check_answers, unanswered
 from ..workspaces.workspace_sources import WorkspaceChecks
 from .items import LeftOut, Prepared, trait_types
-from .rubrics import all_rubrics, check_names, notes_on_rubrics, rubric_of, rubrics_of
+from .rubrics import all_rubrics, check_names, check_types, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 
 UNABLE = "could not check the configuration"
@@ -66,6 +66,7 @@ def prepare(
         hint = did_you_mean(config.executor, known)
         raise ConfigError([Problem("executor", f"there is no {config.executor!r}{hint}")])
     mode = config.evaluation_mode or default_mode(benchmark)
+    check_types(config, benchmark, question_ids)
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
     questions, left_out = _select(benchmark, mode, question_ids, config.rubric_trait_names)
     rubrics, of_models = resolve_models(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from karenina_vocabulary.traits import LLMRubricTrait
 
@@ -91,6 +91,29 @@ def notes_on_rubrics(
         what = "these traits cannot be scored, for they lack what their evaluator needs, such as their code"
         notes.append(f"{what}: {', '.join(found)}")
     return notes
+
+
+def check_types(
+    config: VerificationConfig, benchmark: BenchmarkData, question_ids: Collection[str] | None = None
+) -> None:
+    """Refuse a run whose rubrics would lack a trait because no installed package has its type.
+
+    Only the given questions count, all by default. Raises ConfigError with every such trait.
+    """
+    names = config.rubric_trait_names
+    if config.evaluation_mode == "template_only":
+        return
+    missing = [
+        trait
+        for trait in benchmark.missing_traits
+        if (names is None or trait.name in names)
+        and (trait.question_id is None or question_ids is None or trait.question_id in question_ids)
+    ]
+    if missing:
+        rest = "To run without it, name the traits to score in rubric_trait_names, or choose the mode template_only"
+        raise ConfigError(
+            Problem("", f"{trait.reason.rstrip('.')}. {rest} (--mode template_only)") for trait in missing
+        )
 
 
 def check_names(
