@@ -29,7 +29,7 @@ def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The `messages` field of a chat completions request.
 
     Thinking blocks are left out and each tool result becomes a message of its own. The protocol has no error flag for
-    tool results: `[ERROR] ` precedes those that are errors. Lone surrogates are replaced, because UTF-8
+    tool results: `[ERROR]` precedes those that are errors. Lone surrogates are replaced, because UTF-8
     cannot carry them.
 
     Raises PortError (`invalid_request`) for a tool message without a tool result.
