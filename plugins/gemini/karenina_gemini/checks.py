@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from karenina_core.testing import GeminiGenerateContent
 
-OPTIONS = {"anthropic": {"wire": GeminiGenerateContent()}}
+OPTIONS = {"gemini": {"wire": GeminiGenerateContent()}}
