@@ -17,9 +17,9 @@ from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.ports import PortCapabilities
 from karenina_core.testing import Check, adapter_checks
 
-SERVED = ("openai_endpoint", "litellm", "anthropic", "gemini")
+SERVED = ("openai_endpoint", "litellm", "anthropic", "gemini", "langchain")
 """Interfaces whose models are asked at an address. Their plugins say in which protocol, by `karenina.checks`."""
-UNSERVED = ("claude_agent_sdk", "manual")
+UNSERVED = ("acp", "claude_agent_sdk", "manual")
 """Interfaces that ask a program, or nobody."""
 Declared = Callable[[AdapterSpec, PortCapabilities], bool]
 

@@ -55,7 +55,10 @@ class LangchainModel:
     """An `LLMPort` for one model. A port serves one event loop."""
 
     capabilities = PortCapabilities(
-        supports_structured_output=True, supports_tools=True, output_channels=(*METHODS, "text")
+        supports_structured_output=True,
+        supports_tools=True,
+        output_channels=(*METHODS, "text"),
+        reports_cached_tokens=True,
     )
 
     def __init__(self, config: ModelConfig) -> None:
