@@ -339,6 +339,12 @@ def test_beyond_the_cutoff_there_is_no_credit(primitive: NumericGraded, extracte
     assert inside or primitive.score(extracted, expected) == 0
 
 
+def test_what_fails_by_less_than_a_float_can_show_has_not_full_credit() -> None:
+    graded = NumericThresholdGraded("min", margin=2, mode="absolute")
+    assert not graded.check(0.0, 8e-251)
+    assert graded.score(0.0, 8e-251) < 1
+
+
 @given(st.sampled_from(["max", "min"]), st.booleans(), NUMBERS, NUMBERS)
 def test_a_graded_threshold_passes_what_the_plain_one_passes(
     direction: str, exclusive: bool, extracted: float, expected: float

@@ -157,13 +157,13 @@ _DECAYS = one_of("linear", "quadratic")
 
 
 def _credit(way: Fraction, stretch: Fraction, decay: str) -> float:
-    """The score after `way` of `stretch`."""
+    """The score after `way` of `stretch`; below 1 after any, also where that would be rounded to it."""
     if way <= 0:
         return 1.0
     if way >= stretch:
         return 0.0
     share = way / stretch
-    return float(1 - (share if decay == "linear" else share * share))
+    return min(float(1 - (share if decay == "linear" else share * share)), math.nextafter(1.0, 0.0))
 
 
 @frozen
