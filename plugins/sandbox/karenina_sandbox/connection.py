@@ -76,6 +76,7 @@ class Worker:
         self._socket.setblocking(False)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
+        weakref.finalize(self, self._socket.close)
 
     @property
     def is_idle(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
+from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry, runtime_of
 
 from karenina_core.errors import PluginError, TemplateError, TemplateRefused, one_line
 from karenina_core.plugin.application import Karenina
@@ -30,12 +30,12 @@ class TemplateLoader:
         self._broken: list[str] = []
         self._places = asyncio.Semaphore(AT_ONCE)
         known = app.registry(TemplateRuntimeRegistry)
-        made = (self._attempt(name, partial(known.make, name)) for name in known)
+        made = (self._attempt(name, partial(runtime_of, app, name)) for name in known)
         self._runtimes = [runtime for runtime in made if runtime is not None]
         self._primitives: dict[str, type] | None = None
 
     def runtime_for(self, source: TemplateSource) -> Any:
-        """The runtime that may load this template: one without code first, then the safest that the policy allows.
+        """The runtime that may load this template: one without code first, then what the policy names.
 
         Raises TemplateRefused where the policy forbids every runtime, TemplateError where none knows the language.
         """
@@ -53,14 +53,17 @@ class TemplateLoader:
             or self._policy == "trusted"
             or (self._policy == "sandbox" and runtime.isolation != IN_PROCESS)
         ]
-        if not allowed:
+        usable = [runtime for runtime in allowed if not getattr(runtime, "unavailable", "")]
+        if not usable:
+            reasons = "; ".join(runtime.unavailable for runtime in allowed)
             raise TemplateRefused(
-                "the template is Python code, and there is no sandbox to run it in; if you trust this file, run it in "
-                "this process with --trust (in Python: code_policy='trusted')"
+                f"the template is Python code, and there is no sandbox to run it in{f' ({reasons})' if reasons else ''};"
+                " if you trust this file, run it in this process with --trust (in Python: code_policy='trusted')"
                 if self._policy == "sandbox"
                 else "the template is code, and code_policy is 'refuse'"
             )
-        return min(allowed, key=lambda runtime: (runtime.executes_code, runtime.isolation == IN_PROCESS, runtime.name))
+        trusted = self._policy == "trusted"
+        return min(usable, key=lambda found: (found.executes_code, (found.isolation != IN_PROCESS) == trusted, found.name))
 
     async def load(self, source: TemplateSource) -> Any:
         """The handle of a template. Raises TemplateError, the same one each time."""
