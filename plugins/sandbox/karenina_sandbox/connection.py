@@ -28,7 +28,7 @@ START = (
     "import json, sys; sys.path += json.loads(sys.argv[2]); "
     "from karenina_sandbox.server import main; main(int(sys.argv[1]))"
 )
-"""What the server is started with. Its own path comes first, so that no folder of the host hides the standard library."""
+"""What the server is started with. Its own path comes first: no folder of the host hides the standard library."""
 STARTING = 60.0
 ANSWERING = 20.0
 """Seconds to wait for the server: for its start, with imports, and for a worker. Chosen: it takes 0.4 s, and 3 ms."""
@@ -132,7 +132,7 @@ class Worker:
             raise NoReply(f"a reply of {length} bytes, where {self._most} are the most")
         if len(self._in) > HEADER.size + length:
             raise NoReply("more than a reply")
-        return len(self._in) == HEADER.size + length
+        return bool(len(self._in) == HEADER.size + length)
 
     def _message(self) -> Any:
         body = bytes(self._in[HEADER.size :])
@@ -140,7 +140,7 @@ class Worker:
             raise NoReply("something that it was not asked for")
         text = body[TOKEN:]
         try:
-            found = _read(text.decode())
+            found = _decode(text.decode())
         except (ValueError, RecursionError) as error:
             raise NoReply(f"what cannot be read ({error})") from None
         if not isinstance(found, dict):
@@ -155,7 +155,7 @@ def _refuse(word: str) -> None:
     raise ValueError(f"{word} is no JSON")
 
 
-_read = json.JSONDecoder(parse_constant=_refuse).decode
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
 
 
 def _without_surrogates(value: Any) -> Any:
@@ -210,26 +210,29 @@ class Server:
     def fork(self) -> Worker:
         """A new worker, locked. Raises TemplateError where there can be none."""
         said, descriptors = self._asked({"do": "fork"}, ANSWERING)
+        os.set_inheritable(descriptors[0], False)
         worker = Worker(said["pid"], self, socket=socket.socket(fileno=descriptors[0]))
         try:
             hello = worker.reply(ANSWERING * 1000)
         except (TooLate, WorkerEnded, NoReply) as error:
-            raise TemplateError(f"the sandbox cannot start a process for the template ({self.end(worker)})") from error
+            raise TemplateError(
+                f"the sandbox cannot start a process for the template ({self.end(worker, wait=True)})"
+            ) from error
         worker.level = hello["level"]
         if worker.level == NONE:
             self.end(worker)
             raise TemplateRefused(f"this kernel locks no process: {'; '.join(hello['missing'])}")
         return worker
 
-    def end(self, worker: Worker) -> int | None:
-        """End a worker, once. Returns its exit code, or the number of the signal that ended it, negative; None where
-        the server is gone.
+    def end(self, worker: Worker, wait: bool = False) -> int | None:
+        """End a worker, once. Returns its exit code, or the number of the signal that ended it, negative, where that is
+        waited for; None where the server is gone.
         """
         if not worker.ended:
             worker.ended = True
-            worker.close()
             with suppress(TemplateError):
-                worker.code = int(self._asked({"do": "end", "pid": worker.pid}, ANSWERING)[0]["status"])
+                worker.code = self._asked({"do": "end", "pid": worker.pid, "wait": wait}, ANSWERING)[0]["status"]
+            worker.close()  # a thread that still waits for a reply has noticed
         return worker.code
 
     def close(self) -> None:

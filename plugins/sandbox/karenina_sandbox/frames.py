@@ -11,6 +11,8 @@ from typing import Any
 HEADER = struct.Struct("<I")
 MESSAGE = 1 << 17
 """Bytes of a message to the server or from it."""
+ABSENT = "cannot be imported"
+"""In what the server notes of modules and primitives."""
 KEPT = 64
 """Filled templates that a worker remembers; it fills others again. Chosen: more than there are items at a time."""
 TOKEN = 8

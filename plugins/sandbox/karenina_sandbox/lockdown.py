@@ -81,9 +81,8 @@ def enter_namespaces(libc: Libc) -> tuple[bool, tuple[str, ...]]:
     Done once, for this process and all that it starts.
     """
     root, entered = os.geteuid() == 0, False
-    with contextlib.suppress(OSError):
-        with open("/proc/self/oom_score_adj", "w") as file:  # where memory runs out, workers go first
-            file.write("1000")
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # where memory runs out, workers go first
     if root:
         with contextlib.suppress(OSError):
             libc.unshare(KERNEL)
@@ -152,7 +151,7 @@ def _limit(memory: int) -> None:
         resource.RLIMIT_CPU: CPU_SECONDS,
     }
     for kind, most in limits.items():
-        with contextlib.suppress(ValueError):  # lower already
+        with contextlib.suppress(ValueError, OSError):  # lower already
             resource.setrlimit(kind, (most, most))
 
 

@@ -14,16 +14,14 @@ from typing import Any
 
 from attrs import frozen
 
-from karenina_core.errors import FillError, TemplateError
+from karenina_core.errors import FillError, TemplateError, one_line
 from karenina_core.ports.threads import in_own_thread
 
 from .connection import QUICK, NoReply, Server, TooLate, Worker, WorkerEnded
+from .frames import ABSENT
 from .settings import SandboxSettings
 
 THREAD = "karenina-sandbox"
-MOST_IDLE = 16
-"""Workers that are kept for the next item of their template; another one is started in milliseconds. Each takes some
-megabytes. Chosen, not measured."""
 PATIENCE = 3.0
 """How many times as long as its processor time loading a template may take on the clock."""
 
@@ -106,7 +104,10 @@ class Pool:
         """The server, started where there is none. Raises TemplateError."""
         with self._starting:
             if self._server is None or not self._server.runs:
-                self._server = Server(self.settings, self._primitives)
+                try:
+                    self._server = Server(self.settings, self._primitives)
+                except OSError as error:
+                    raise TemplateError(f"the sandbox cannot be started: {one_line(error)}") from error
             return self._server
 
     async def begin(self, program: Program) -> tuple[dict[str, Any], str]:
@@ -148,17 +149,19 @@ class Pool:
 
     async def _called(self, worker: Worker, program: Program, request: Mapping[str, Any]) -> dict[str, Any]:
         seconds = self.settings.hard_seconds
+        found: dict[str, Any]
         try:
             worker.send({**request, "seconds": self.settings.seconds})
             if not worker.slow:
                 try:
-                    found: dict[str, Any] = worker.reply(QUICK)
+                    found = worker.reply(QUICK)
                     return found
                 except TooLate:
                     worker.slow = True
             else:
                 worker.slow = False  # perhaps the next call is quick
-            return await self._in_thread(lambda: worker.reply(seconds * 1000), lambda _: None)
+            found = await self._in_thread(lambda: worker.reply(seconds * 1000), lambda _: None)
+            return found
         except (WorkerEnded, NoReply, TooLate) as error:
             raise TemplateError(self._end_of(worker, program, error, seconds)) from None
         except (ValueError, RecursionError) as error:  # of `send`
@@ -194,8 +197,10 @@ class Pool:
             self._checked(program, said)
         except (WorkerEnded, NoReply, TooLate) as error:
             raise TemplateError(self._end_of(worker, program, error, limit * PATIENCE)) from None
-        except BaseException:
+        except BaseException as error:
             self._discard(worker)
+            if type(error) is TemplateError and (absent := [n for n in worker.server.notes if ABSENT in n]):
+                raise TemplateError(f"{error} (in the sandbox: {'; '.join(absent)})") from None
             raise
         return worker, said
 
@@ -217,13 +222,13 @@ class Pool:
     def _keep(self, worker: Worker, program: Program) -> None:
         with self._lock:
             self._idle[worker] = program
-            most = MOST_IDLE + (self.settings.workers or 0)
-            oldest = [self._idle.popitem(last=False)[0] for _ in range(len(self._idle) - most)]
+            oldest = [self._idle.popitem(last=False)[0] for _ in range(len(self._idle) - self.settings.kept)]
         for other in oldest:
             self._discard(other)
 
-    def _discard(self, worker: Worker) -> int | None:
-        return worker.server.end(worker)
+    @staticmethod
+    def _discard(worker: Worker) -> None:
+        worker.server.end(worker)
 
     def _checked(self, program: Program, said: dict[str, Any]) -> dict[str, Any]:
         """The reply, where it is no failure. Raises FillError and TemplateError."""
@@ -240,7 +245,7 @@ class Pool:
 
     def _end_of(self, worker: Worker, program: Program, error: Exception, seconds: float) -> str:
         """What is to be said of a worker that gave no reply; it is ended."""
-        code = self._discard(worker)
+        code = worker.server.end(worker, wait=isinstance(error, WorkerEnded))
         if isinstance(error, TooLate):
             return f"{program.what} did not end within {seconds:g} s and was killed; {_MORE.format('hard_seconds')}"
         if isinstance(error, NoReply):

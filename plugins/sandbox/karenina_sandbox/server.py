@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from .frames import MESSAGE, TOKEN, framed, write_all
+from .frames import ABSENT, MESSAGE, TOKEN, framed, write_all
 from .lockdown import NONE, Libc, enter_namespaces, lock
 from .worker import Served, serve
 
@@ -34,7 +34,9 @@ STANDARD = (
     *("encodings.latin_1", "encodings.cp1252", "encodings.utf_16", "encodings.utf_32", "encodings.utf_8_sig"),
 )
 """Parts of the standard library that compute; Python itself needs some of them late."""
-INSTALLED = ("annotated_types", "cloudpickle", "dateutil.parser", "pydantic.networks", "regex", "typing_extensions")
+INSTALLED = (
+    *("annotated_types", "cloudpickle", "dateutil.parser", "pydantic.networks", "re2", "regex", "typing_extensions"),
+)
 NAMED = "pydantic, the computing parts of the standard library"
 WARM = """
 import datetime
@@ -73,9 +75,7 @@ def main(descriptor: int) -> None:
         if wanted["do"] == "fork":
             server.fork()
         else:
-            os.kill(wanted["pid"], signal.SIGKILL)
-            _, status = os.waitpid(wanted["pid"], 0)
-            host.send(json.dumps({"status": os.waitstatus_to_exitcode(status)}).encode())
+            host.send(json.dumps({"status": server.end(wanted["pid"], wanted["wait"])}).encode())
 
 
 class _Server:
@@ -89,6 +89,7 @@ class _Server:
         self._libc = Libc()
         self._namespaces, notes = enter_namespaces(self._libc)
         self.notes = [*notes, *missing]
+        self._ending: set[int] = set()
         gc.collect()
         gc.freeze()
 
@@ -110,6 +111,15 @@ class _Server:
                     os._exit(1)  # without anything that a template has registered for its end
             socket.send_fds(self._host, [json.dumps({"pid": pid}).encode()], [ours.fileno()])
 
+    def end(self, pid: int, wait: bool) -> int | None:
+        """End a worker. Returns how it ended where that is waited for; it takes longer than to start one."""
+        os.kill(pid, signal.SIGKILL)  # not yet waited for, it is the process of this number
+        if wait:
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        self._ending.add(pid)
+        self._ending -= {pid for pid in self._ending if os.waitpid(pid, os.WNOHANG)[0]}
+        return None
+
     def _work(self) -> None:
         level, missing = lock(self._libc, self._pid, self._memory, self._namespaces)
         write_all(CONNECTION, framed(bytes(TOKEN), {"level": level, "missing": missing}))
@@ -127,7 +137,7 @@ def _preload(wanted: Mapping[str, Any]) -> tuple[dict[str, type], list[str]]:
         try:
             importlib.import_module(name)
         except Exception as error:
-            missing.append(f"{name} cannot be imported ({error})")
+            missing.append(f"{name} {ABSENT} ({error})")
     for package in ("pydantic", "karenina_core.templates"):  # which import their names late
         module = importlib.import_module(package)
         for name in dir(module):
@@ -141,7 +151,7 @@ def _preload(wanted: Mapping[str, Any]) -> tuple[dict[str, type], list[str]]:
                 found = getattr(found, part)
             primitives[name] = found
         except Exception as error:
-            missing.append(f"the primitive {name} cannot be imported ({error})")
+            missing.append(f"the primitive {name} {ABSENT} ({error})")
     _warm_up(primitives)
     return primitives, missing
 

@@ -22,6 +22,9 @@ class SandboxSettings:
     """What the process of a template may use beside what the interpreter and its modules take."""
     workers: int = field(default=0, validator=validators.ge(0))
     """Templates whose code runs at the same time; 0 stands for the number of processors."""
+    kept: int = field(default=64, validator=validators.ge(0))
+    """Processes that are kept for the next call of their template; each takes 7 MB. Another one is started in 10 ms:
+    a template is loaded before the models are asked and used afterwards, so keep one for each item under way."""
     imports: Sequence[str] = ()
     """Installed modules that templates may import beside pydantic and computing parts of the standard library. They
     are imported before any template runs."""

@@ -116,9 +116,7 @@ KERNEL = {
     "module": "return syscall(313, 273, 0, b'', 0) == 0",
     "x32": "return syscall(0x40000000 + 2, 56, b'{secret}', 0) >= 0",
     "become root": "os.setuid(0)\n    return True",
-    "more memory": (
-        "import resource\n    resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))\n    return True"
-    ),
+    "more memory": ("import resource\n    resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))\n    return True"),
     "own machine code": "import mmap\n    return mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC)",
     "memory that becomes code": (
         "address = syscall(9, 222, 0, 4096, 3, 34, -1, 0)\n    return syscall(10, 226, address, 4096, 7) == 0"
@@ -139,7 +137,8 @@ EXHAUSTION = {
         "n = 0\n    while True:\n        try:\n            while True: n += 1\n        except BaseException: pass"
     ),
     "no timer": (
-        "signal.setitimer(signal.ITIMER_PROF, 0)\n    signal.signal(signal.SIGPROF, signal.SIG_IGN)\n    while True: pass"
+        "signal.setitimer(signal.ITIMER_PROF, 0)\n"
+        "    signal.signal(signal.SIGPROF, signal.SIG_IGN)\n    while True: pass"
     ),
     "wait for a lock": "lock = threading.Lock()\n    lock.acquire()\n    lock.acquire()",
 }
@@ -165,18 +164,14 @@ PROTOCOL = {
     ),
     "close everything": "os.closerange(0, 100)\n    return True",
     "long error": "raise BaseException('x' * 100_000_000)",
-    "hostile error": (
-        "class Error(BaseException):\n        def __str__(self): os._exit(3)\n    raise Error()"
-    ),
+    "hostile error": ("class Error(BaseException):\n        def __str__(self): os._exit(3)\n    raise Error()"),
     "broken modules": (
         "for module in list(sys.modules.values()):\n        getattr(module, '__dict__', {{}}).clear()\n    return True"
     ),
     "flood": "for _ in range(200): print('x' * 1_000_000)\n    return False",
 }
 LIBRARIES = {
-    "import string": (
-        "return TypeAdapter(ImportString).validate_python('os.system')('touch {folder}/imported') == 0"
-    ),
+    "import string": ("return TypeAdapter(ImportString).validate_python('os.system')('touch {folder}/imported') == 0"),
     "forward reference": (
         "Made = create_model('Made', x=(\"__import__('os').system('touch {folder}/forward') or int\", 1))\n"
         "    Made.model_rebuild(_types_namespace=globals())\n    Made()\n    return os.path.exists('{folder}/forward')"

@@ -30,9 +30,7 @@ Aside = Callable[[Callable[[], Any], str], Awaitable[Ended[Any]]]
 """How a call that may take long is made: as `in_own_thread` does it."""
 
 
-def open_class(
-    cls: type[BaseAnswer], isolation: str, keep: object = None, aside: Aside = in_own_thread
-) -> ModelHandle:
+def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None, aside: Aside = in_own_thread) -> ModelHandle:
     """Check a template class and make its handle. `keep` is held as long as the handle, for what the class depends
     on; `aside` is for a process in which a template is alone, and has no threads.
 

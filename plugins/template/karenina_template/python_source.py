@@ -87,9 +87,7 @@ class InProcessRuntime:
         return (await in_own_thread(lambda: open_source(text, primitives, self.isolation), THREAD)).result()
 
 
-def open_source(
-    text: str, primitives: Mapping[str, type], isolation: str, aside: Aside = in_own_thread
-) -> ModelHandle:
+def open_source(text: str, primitives: Mapping[str, type], isolation: str, aside: Aside = in_own_thread) -> ModelHandle:
     """EXECUTES the source, in this process, and makes the handle of its template. Raises TemplateError."""
     source = _LoadedSource(text)
     try:

@@ -10,7 +10,7 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -296,7 +296,7 @@ def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
     return TraitScore(state="invalid", reason=f"its function returned {_shown(number)}, which is {what}")
 
 
-WANTED = {"boolean": "True or False", "literal": "the name of a class"}
+WANTED: Mapping[object, str] = {"boolean": "True or False", "literal": "the name of a class"}
 
 
 def _unfit(trait: CallableRubricTrait, value: Any) -> TraitScore:

@@ -32,7 +32,7 @@ class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
     """Scores callable traits with the text that is scored as the only argument of their function.
 
     A trait that this program made (`CallableRubricTrait.from_callable`) has its function and is simply called. The code
-    of a trait from a file runs in a sandbox, or under the code policy `trusted` in this process and with all its rights.
+    of a trait from a file runs in a sandbox; under the code policy `trusted`, in this process and with all its rights.
     """
 
     name = "callable"

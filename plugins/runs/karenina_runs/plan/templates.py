@@ -56,14 +56,17 @@ class TemplateLoader:
         usable = [runtime for runtime in allowed if not getattr(runtime, "unavailable", "")]
         if not usable:
             reasons = "; ".join(runtime.unavailable for runtime in allowed)
+            why = f" ({reasons})" if reasons else ""
             raise TemplateRefused(
-                f"the template is Python code, and there is no sandbox to run it in{f' ({reasons})' if reasons else ''};"
-                " if you trust this file, run it in this process with --trust (in Python: code_policy='trusted')"
+                f"the template is Python code, and there is no sandbox to run it in{why}; "
+                "if you trust this file, run it in this process with --trust (in Python: code_policy='trusted')"
                 if self._policy == "sandbox"
                 else "the template is code, and code_policy is 'refuse'"
             )
         trusted = self._policy == "trusted"
-        return min(usable, key=lambda found: (found.executes_code, (found.isolation != IN_PROCESS) == trusted, found.name))
+        return min(
+            usable, key=lambda found: (found.executes_code, (found.isolation != IN_PROCESS) == trusted, found.name)
+        )
 
     async def load(self, source: TemplateSource) -> Any:
         """The handle of a template. Raises TemplateError, the same one each time."""
