@@ -47,7 +47,7 @@ def sandbox_rows(items: int) -> list[Row]:
     """Wall clock, as what is waited for is another process."""
     turns = [yardstick().wall for _ in range(3)]
     rows = asyncio.run(_runtime_rows(items, median(turns)))
-    return [*rows, *_run_rows(5 * items, median(turns))]
+    return [*rows, *_run_rows(5 * items)]
 
 
 async def _runtime_rows(items: int, turn: float) -> list[Row]:
@@ -92,8 +92,8 @@ async def _after_kill(runtime: SandboxRuntime, number: int) -> float:
 
 
 def _megabytes(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text("ascii")
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    found = Path(f"/proc/{pid}/status").read_text("ascii").partition("VmRSS:")[2].split()
+    return int(found[0]) / 1024 if found else 0.0  # of one that has ended already
 
 
 def _children(pid: int) -> Sequence[int]:
@@ -104,7 +104,7 @@ def _reply(request: ServedRequest) -> Any:
     return Reply("It is 7." if request.schema is None else {"number": 7}, latency=SECONDS)
 
 
-def _run_rows(questions: int, turn: float) -> list[Row]:
+def _run_rows(questions: int) -> list[Row]:
     """A run of so many templates, in the sandbox and trusted."""
     benchmark = Benchmark.create("numbers").with_questions(
         Question(id=f"q{n}", question=f"Which is {n}?", raw_answer="7", answer_template=TEMPLATE % n)
@@ -130,11 +130,11 @@ def _run_rows(questions: int, turn: float) -> list[Row]:
             outcomes[policy] = [str(result.outcome) for result in results]
             app.loop.close()
     assert outcomes["trusted"] == outcomes["sandbox"], "the sandbox must not change a result"
-    assert set(outcomes["sandbox"]) == {"passed", "failed"}
+    assert set(outcomes["sandbox"]) <= {"passed", "failed"}
     ratio = walls["sandbox"] / walls["trusted"]
     detail = f"wall; {questions} templates, model of {SECONDS:g} s, {AT_ONCE} at once; budget 1.3 x trusted"
     return [
         Row("run, sandboxed by trusted", ratio, 1.3, ratio, detail, unit="x"),
-        Row("run, sandboxed", walls["sandbox"] * 1000, None, None, "wall", yardstick=turn),
-        Row("run, trusted", walls["trusted"] * 1000, None, None, "wall", yardstick=turn),
+        Row("run, sandboxed", walls["sandbox"] * 1000, None, None, "wall"),
+        Row("run, trusted", walls["trusted"] * 1000, None, None, "wall"),
     ]

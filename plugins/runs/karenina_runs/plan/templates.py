@@ -31,7 +31,9 @@ class TemplateLoader:
         self._places = asyncio.Semaphore(AT_ONCE)
         known = app.registry(TemplateRuntimeRegistry)
         made = (self._attempt(name, partial(runtime_of, app, name)) for name in known)
-        self._runtimes = [runtime for runtime in made if runtime is not None]
+        there = [runtime for runtime in made if runtime is not None]
+        self._reasons = [reason for runtime in there if (reason := getattr(runtime, "unavailable", ""))]
+        self._runtimes = [runtime for runtime in there if not getattr(runtime, "unavailable", "")]
         self._primitives: dict[str, type] | None = None
 
     def runtime_for(self, source: TemplateSource) -> Any:
@@ -53,10 +55,8 @@ class TemplateLoader:
             or self._policy == "trusted"
             or (self._policy == "sandbox" and runtime.isolation != IN_PROCESS)
         ]
-        usable = [runtime for runtime in allowed if not getattr(runtime, "unavailable", "")]
-        if not usable:
-            reasons = "; ".join(runtime.unavailable for runtime in allowed)
-            why = f" ({reasons})" if reasons else ""
+        if not allowed:
+            why = f" ({'; '.join(self._reasons)})" if self._reasons else ""
             raise TemplateRefused(
                 f"the template is Python code, and there is no sandbox to run it in{why}; "
                 "if you trust this file, run it in this process with --trust (in Python: code_policy='trusted')"
@@ -65,7 +65,7 @@ class TemplateLoader:
             )
         trusted = self._policy == "trusted"
         return min(
-            usable, key=lambda found: (found.executes_code, (found.isolation != IN_PROCESS) == trusted, found.name)
+            allowed, key=lambda found: (found.executes_code, (found.isolation != IN_PROCESS) == trusted, found.name)
         )
 
     async def load(self, source: TemplateSource) -> Any:
