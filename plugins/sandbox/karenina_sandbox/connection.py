@@ -35,6 +35,10 @@ ANSWERING = 20.0
 QUICK = 1
 """Milliseconds that a call is waited for in the event loop itself; a longer one is waited for in a thread, which costs
 more than most calls take."""
+LOOK = 0.005
+"""Seconds between looks at the processor time of a call that has nearly used it up."""
+CPU_CLOCK = 2
+"""The clock of a process, beside its number, is that of the scheduler; see clock_getcpuclockid(3)."""
 MOST_REPLY = 1 << 20
 """Bytes of a reply, beside twice those of what was asked: it may hold the extracted values and what matched."""
 
@@ -113,6 +117,28 @@ class Worker:
                 self._write()
             if self._read():
                 return self._message()
+
+    def result(self, seconds: float, hard_seconds: float) -> Any:
+        """The reply to a call, which is interrupted after so much processor time, and given up after so much on the
+        clock. Raises as `reply` does."""
+        end, limit, interrupted = time.monotonic() + hard_seconds, self._used() + seconds, False
+        while True:
+            left, more = end - time.monotonic(), limit - self._used()
+            if more <= 0 and not interrupted:
+                interrupted = True
+                self.server.interrupt(self)
+            try:
+                return self.reply(1000 * (left if interrupted else min(left, max(more, LOOK))))
+            except TooLate:
+                if time.monotonic() >= end:
+                    raise
+
+    def _used(self) -> float:
+        """The processor time that its process has had, in seconds."""
+        try:
+            return time.clock_gettime((~self.pid << 3) | CPU_CLOCK)
+        except OSError:  # it has ended
+            return 0.0
 
     def _read(self) -> bool:
         """Whether all of a frame is there."""
@@ -234,6 +260,11 @@ class Server:
                 worker.code = self._asked({"do": "end", "pid": worker.pid, "wait": wait}, ANSWERING)[0]["status"]
             worker.close()  # a thread that still waits for a reply has noticed
         return worker.code
+
+    def interrupt(self, worker: Worker) -> None:
+        """Have a worker stop what it does, as far as its code lets it."""
+        with suppress(TemplateError):
+            self._asked({"do": "interrupt", "pid": worker.pid}, ANSWERING)
 
     def close(self) -> None:
         """End it with all of its workers."""

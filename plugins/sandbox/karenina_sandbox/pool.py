@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -79,6 +80,7 @@ class Pool:
         self._lock = threading.Lock()
         self._starting = threading.Lock()
         self._idle: OrderedDict[Worker, Program] = OrderedDict()
+        self._spare: list[Worker] = []
         self._server: Server | None = None
         self._primitives: Mapping[str, type] = {}
 
@@ -92,8 +94,9 @@ class Pool:
         """End all processes. The next call starts others."""
         with self._lock:
             server, self._server = self._server, None
-            workers = list(self._idle)
+            workers = [*self._idle, *self._spare]
             self._idle.clear()
+            self._spare.clear()
         for worker in workers:
             worker.close()
         if server is not None:
@@ -151,7 +154,7 @@ class Pool:
         seconds = self.settings.hard_seconds
         found: dict[str, Any]
         try:
-            worker.send({**request, "seconds": self.settings.seconds})
+            worker.send(request)
             if not worker.slow:
                 try:
                     found = worker.reply(QUICK)
@@ -160,7 +163,7 @@ class Pool:
                     worker.slow = True
             else:
                 worker.slow = False  # perhaps the next call is quick
-            found = await self._in_thread(lambda: worker.reply(seconds * 1000), lambda _: None)
+            found = await self._in_thread(partial(worker.result, self.settings.seconds, seconds), lambda _: None)
             return found
         except (WorkerEnded, NoReply, TooLate) as error:
             raise TemplateError(self._end_of(worker, program, error, seconds)) from None
@@ -189,20 +192,40 @@ class Pool:
 
     def _started(self, program: Program) -> tuple[Worker, dict[str, Any]]:
         """A new worker that has loaded the program, and what it said. Raises TemplateError."""
-        worker = self.server.fork()
+        worker = self._fresh()
         limit = self.settings.load_seconds
         try:
-            worker.send({**program.begin, "seconds": limit})
-            said = worker.reply(limit * PATIENCE * 1000)
-            self._checked(program, said)
+            worker.send(program.begin)
+            said = worker.result(limit, limit * PATIENCE)
+            self._checked(program, said, loading=True)
         except (WorkerEnded, NoReply, TooLate) as error:
-            raise TemplateError(self._end_of(worker, program, error, limit * PATIENCE)) from None
+            raise TemplateError(self._end_of(worker, program, error, limit * PATIENCE, "load_seconds")) from None
         except BaseException as error:
             self._discard(worker)
             if type(error) is TemplateError and (absent := [n for n in worker.server.notes if ABSENT in n]):
                 raise TemplateError(f"{error} (in the sandbox: {'; '.join(absent)})") from None
             raise
         return worker, said
+
+    def _fresh(self) -> Worker:
+        """A worker that has loaded nothing; the next one is started meanwhile. Raises TemplateError."""
+        server = self.server
+        with self._lock:
+            spare = [worker for worker in self._spare if worker.server is server]
+            self._spare = []
+        worker = spare[0] if spare and spare[0].is_idle else server.fork()
+        threading.Thread(target=self._prepare, args=(server,), name=THREAD, daemon=True).start()
+        return worker
+
+    def _prepare(self, server: Server) -> None:
+        """Have a worker ready: half of the time that a template takes to start is that of its process."""
+        with suppress(TemplateError):
+            worker = server.fork()
+            with self._lock:
+                wanted = server is self._server and not self._spare
+                self._spare += [worker] if wanted else []
+            if not wanted:
+                self._discard(worker)
 
     def _kept(self, program: Program) -> Worker | None:
         """A worker of this program that waits, the last one used."""
@@ -230,7 +253,7 @@ class Pool:
     def _discard(worker: Worker) -> None:
         worker.server.end(worker)
 
-    def _checked(self, program: Program, said: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, program: Program, said: dict[str, Any], *, loading: bool = False) -> dict[str, Any]:
         """The reply, where it is no failure. Raises FillError and TemplateError."""
         kind = said.get("error")
         if kind is None:
@@ -239,15 +262,19 @@ class Pool:
         if kind == "fill":
             raise FillError(message)
         if kind == "time":
-            limit = f"{self.settings.seconds:g} s of processor time"
-            raise TemplateError(f"{program.what} was stopped after {limit}{message}; {_MORE.format('seconds')}")
+            setting = "load_seconds" if loading else "seconds"
+            limit = f"{getattr(self.settings, setting):g} s of processor time"
+            raise TemplateError(f"{program.what} was stopped after {limit}{message}; {_MORE.format(setting)}")
         raise TemplateError(message)
 
-    def _end_of(self, worker: Worker, program: Program, error: Exception, seconds: float) -> str:
+    @staticmethod
+    def _end_of(
+        worker: Worker, program: Program, error: Exception, seconds: float, setting: str = "hard_seconds"
+    ) -> str:
         """What is to be said of a worker that gave no reply; it is ended."""
         code = worker.server.end(worker, wait=isinstance(error, WorkerEnded))
         if isinstance(error, TooLate):
-            return f"{program.what} did not end within {seconds:g} s and was killed; {_MORE.format('hard_seconds')}"
+            return f"{program.what} did not end within {seconds:g} s and was killed; {_MORE.format(setting)}"
         if isinstance(error, NoReply):
             return f"the process of {program.what} sent {error}, and was killed"
         if code is None:

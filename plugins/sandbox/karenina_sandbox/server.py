@@ -1,8 +1,9 @@
 """The process that workers are forked from: it has imported what they need, and runs no code of a benchmark.
 
 The host starts it as `python -I` with an empty environment, and talks to it over a socket that keeps messages apart
-(SOCK_SEQPACKET): `fork` is answered with a process number and the host's end of a connection to the new worker,
-`end` with how the worker ended. It ends with its host, and its workers end with it.
+(SOCK_SEQPACKET). `fork` is answered with a process number and the host's end of a connection to the new worker,
+`interrupt` when a worker has been signalled, `end` with how it ended. It ends with its host, and its workers end with
+it.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ def main(descriptor: int) -> None:
         wanted = json.loads(message)
         if wanted["do"] == "fork":
             server.fork()
+        elif wanted["do"] == "interrupt":
+            os.kill(wanted["pid"], signal.SIGPROF)
+            host.send(b"{}")
         else:
             host.send(json.dumps({"status": server.end(wanted["pid"], wanted["wait"])}).encode())
 
@@ -159,11 +163,11 @@ def _preload(wanted: Mapping[str, Any]) -> tuple[dict[str, type], list[str]]:
 def _warm_up(primitives: Mapping[str, type]) -> None:
     with suppress(Exception):
         served = Served(primitives, NAMED)
-        served.answer({"do": "template", "text": WARM, "seconds": 60})
+        served.answer({"do": "template", "text": WARM})
         data = {"a": "x", "b": "2020-01-02", "c": "p", "parts": [{"x": [1]}]}
         for number, step in enumerate((None, ["verify", "a", "a", {}], ["regex", "a 1"], ["granular"])):
             make = {"data": data, "steps": []} if number == 0 else None
-            served.answer({"do": "use", "filled": 1, "make": make, "step": step, "seconds": 60})
+            served.answer({"do": "use", "filled": 1, "make": make, "step": step})
 
 
 def _address_space() -> int:

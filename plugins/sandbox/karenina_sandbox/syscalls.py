@@ -1,5 +1,7 @@
 """The seccomp filter of a worker: the system calls that computing needs, and no others.
 
+No timers are among them: a worker runs when it is asked, and not in between.
+
 A filter is a program of the kernel's packet filter (seccomp(2)). Its numbers of system calls hold for one processor
 architecture, so it looks at the architecture first and ends the process where a call comes from another one.
 """
@@ -37,8 +39,8 @@ X86_64 = Architecture(
     0xC000003E,
     {
         **{"read": 0, "write": 1, "close": 3, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14},
-        **{"rt_sigreturn": 15, "sched_yield": 24, "mremap": 25, "madvise": 28, "nanosleep": 35, "getitimer": 36},
-        **{"setitimer": 38, "getpid": 39, "exit": 60, "gettimeofday": 96, "getrusage": 98, "times": 100},
+        **{"rt_sigreturn": 15, "sched_yield": 24, "mremap": 25, "madvise": 28, "nanosleep": 35, "getpid": 39},
+        **{"exit": 60, "gettimeofday": 96, "getrusage": 98, "times": 100},
         **{"getuid": 102, "getgid": 104, "geteuid": 107, "getegid": 108, "getppid": 110, "sigaltstack": 131},
         **{"gettid": 186, "time": 201, "futex": 202, "restart_syscall": 219, "clock_gettime": 228},
         **{"clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231, "getrandom": 318},
@@ -49,7 +51,7 @@ AARCH64 = Architecture(
     0xC00000B7,
     {
         **{"close": 57, "read": 63, "write": 64, "exit": 93, "exit_group": 94, "futex": 98, "nanosleep": 101},
-        **{"getitimer": 102, "setitimer": 103, "clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115},
+        **{"clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115},
         **{"sched_yield": 124, "restart_syscall": 128, "sigaltstack": 132, "rt_sigaction": 134},
         **{"rt_sigprocmask": 135, "rt_sigreturn": 139, "times": 153, "getrusage": 165, "gettimeofday": 169},
         **{"getpid": 172, "getppid": 173, "getuid": 174, "geteuid": 175, "getgid": 176, "getegid": 177},

@@ -33,7 +33,7 @@ LONGEST = 2000
 
 
 class TooLong(BaseException):
-    """The time for a call is up."""
+    """The time for a call is up: the host has it interrupted, with SIGPROF."""
 
 
 def serve(descriptor: int, primitives: Mapping[str, type], modules: str) -> None:
@@ -74,9 +74,7 @@ class Served:
 
     def answer(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         """The reply, and whether it is the last: what was interrupted may be in any state."""
-        seconds = request["seconds"]
         try:
-            signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
                 return self._does[request["do"]](request), False
             except FillError as error:
@@ -88,8 +86,6 @@ class Served:
             except BaseException as error:  # the author's code
                 what = f"{one_line(error, LONGEST)}{self._advice(error)}"
                 return _failure("template", what), isinstance(error, MemoryError)
-            finally:
-                signal.setitimer(signal.ITIMER_PROF, 0)
         except TooLong:  # while an error was put into words
             return _failure("time", ""), True
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, ImportString, TypeAdapter, create_model
 def syscall(number_x86, number_arm, *arguments):
     number = number_x86 if os.sys.platform == "linux" and sys.maxsize > 2**32 and MACHINE == "x86_64" else number_arm
     function = ctypes.CDLL(None, use_errno=True).syscall
+    function.restype = ctypes.c_long
     result = function(ctypes.c_long(number), *[ctypes.c_long(a) if isinstance(a, int) else a for a in arguments])
     if result < 0:
         raise OSError(ctypes.get_errno(), "syscall")
@@ -44,7 +45,7 @@ FILES = {
     "read a secret by openat2": (
         "how = struct.pack('QQQ', 0, 0, 0)\n    return syscall(437, 437, -100, b'{secret}', how, 24) >= 0"
     ),
-    "map a secret": "import mmap\n    return mmap.mmap(os.open('{secret}', os.O_RDONLY), 0)[:9]",
+    "map a secret": "import mmap\n    return mmap.mmap(os.open('{secret}', os.O_RDONLY), 0, prot=mmap.PROT_READ)[:9]",
     "handle of a secret": "return syscall(303, 264, -100, b'{secret}', bytes(200), bytes(8), 0) == 0",
     "environment of the first process": "return open('/proc/1/environ', 'rb').read()",
     "own environment in /proc": "return open('/proc/self/environ', 'rb').read() or True",
@@ -134,12 +135,11 @@ EXHAUSTION = {
     "pattern": "import re\n    return re.match('(a+)+$', 'a' * 60 + 'b')",
     "sleep": "time.sleep(1000)",
     "swallow everything": (
-        "n = 0\n    while True:\n        try:\n            while True: n += 1\n        except BaseException: pass"
+        "def spin():\n        while True: len('')\n"
+        "    while True:\n        try: spin()\n        except BaseException: pass"
     ),
-    "no timer": (
-        "signal.setitimer(signal.ITIMER_PROF, 0)\n"
-        "    signal.signal(signal.SIGPROF, signal.SIG_IGN)\n    while True: pass"
-    ),
+    "no interrupt": ("signal.signal(signal.SIGPROF, signal.SIG_IGN)\n    while True: pass"),
+    "work when not asked": "signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)\n    return True",
     "wait for a lock": "lock = threading.Lock()\n    lock.acquire()\n    lock.acquire()",
 }
 CRASHES = {
@@ -177,7 +177,7 @@ LIBRARIES = {
         "    Made.model_rebuild(_types_namespace=globals())\n    Made()\n    return os.path.exists('{folder}/forward')"
     ),
     "type hints": (
-        "import typing\n    def f(x: \"open('{secret}').read()\"): pass\n    return typing.get_type_hints(f)"
+        "import typing\n    def f(x: \"open('{folder}/hint', 'w') and int\"): pass\n    return typing.get_type_hints(f)"
     ),
     "pickle": (
         "import pickle\n    class Out:\n        def __reduce__(self): return os.system, ('touch {folder}/pickled',)\n"
@@ -194,7 +194,8 @@ AT_LOADING = {
     "loading: endless": "while True: pass\ndef attack(): pass",
     "loading: leave": "os._exit(0)\ndef attack(): pass",
     "loading: swallow": (
-        "n = 0\nwhile True:\n    try:\n        while True: n += 1\n    except BaseException: pass\ndef attack(): pass"
+        "def spin():\n    while True: len('')\nwhile True:\n    try: spin()\n    except BaseException: pass\n"
+        "def attack(): 0"
     ),
     "loading: memory": "X = bytearray(4 << 30)\ndef attack(): return True",
     "loading: annotation": (
