@@ -32,8 +32,8 @@ class TemplateLoader:
         known = app.registry(TemplateRuntimeRegistry)
         made = (self._attempt(name, partial(runtime_of, app, name)) for name in known)
         there = [runtime for runtime in made if runtime is not None]
-        self._reasons = [reason for runtime in there if (reason := getattr(runtime, "unavailable", ""))]
-        self._runtimes = [runtime for runtime in there if not getattr(runtime, "unavailable", "")]
+        self._unable = [runtime for runtime in there if getattr(runtime, "unavailable", "")]
+        self._runtimes = [runtime for runtime in there if runtime not in self._unable]
         self._primitives: dict[str, type] | None = None
 
     def runtime_for(self, source: TemplateSource) -> Any:
@@ -42,7 +42,7 @@ class TemplateLoader:
         Raises TemplateRefused where the policy forbids every runtime, TemplateError where none knows the language.
         """
         able = [runtime for runtime in self._runtimes if source.language in runtime.languages]
-        if not able:
+        if not able and not any(source.language in runtime.languages for runtime in self._unable):
             known = sorted({language for runtime in self._runtimes for language in runtime.languages})
             raise TemplateError(
                 f"no installed runtime loads templates written in {source.language!r} "
@@ -56,7 +56,8 @@ class TemplateLoader:
             or (self._policy == "sandbox" and runtime.isolation != IN_PROCESS)
         ]
         if not allowed:
-            why = f" ({'; '.join(self._reasons)})" if self._reasons else ""
+            reasons = "; ".join(runtime.unavailable for runtime in self._unable)
+            why = f" ({reasons})" if reasons else ""
             raise TemplateRefused(
                 f"the template is Python code, and there is no sandbox to run it in{why}; "
                 "if you trust this file, run it in this process with --trust (in Python: code_policy='trusted')"
