@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import socket
@@ -14,7 +15,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from attrs import define, field, frozen
 
@@ -41,6 +42,10 @@ CPU_CLOCK = 2
 """The clock of a process, beside its number, is that of the scheduler; see clock_getcpuclockid(3)."""
 MOST_REPLY = 1 << 20
 """Bytes of a reply, beside twice those of what was asked: it may hold the extracted values and what matched."""
+
+
+DEEPEST = 64
+"""Levels of the JSON of a reply: what is written later, in files and for reports, takes no more of the stack."""
 
 
 class WorkerEnded(Exception):
@@ -171,17 +176,33 @@ class Worker:
             raise NoReply(f"what cannot be read ({error})") from None
         if not isinstance(found, dict):
             raise NoReply("no JSON object")
+        if text.count(b"[") + text.count(b"{") > DEEPEST and _depth(found) > DEEPEST:
+            raise NoReply(f"JSON that is deeper than {DEEPEST} levels")
         return _without_surrogates(found) if b"\\ud" in text.lower() else found
 
     def close(self) -> None:
         self._socket.close()
 
 
-def _refuse(word: str) -> None:
+def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON")
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse).decode
+def _finite(word: str) -> float:
+    number = float(word)
+    return number if math.isfinite(number) else _refuse(word)
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects hold one another."""
+    depth, layer = 0, [value]
+    while layer := [part for part in layer if isinstance(part, dict | list)]:
+        depth += 1
+        layer = [part for whole in layer for part in (whole.values() if isinstance(whole, dict) else whole)]
+    return depth
 
 
 def _without_surrogates(value: Any) -> Any:

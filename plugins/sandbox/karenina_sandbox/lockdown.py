@@ -10,7 +10,6 @@ import ctypes
 import errno
 import os
 import platform
-import resource
 import signal
 import struct
 import sys
@@ -80,30 +79,42 @@ def enter_namespaces(libc: Libc) -> tuple[bool, tuple[str, ...]]:
 
     Done once, for this process and all that it starts.
     """
-    root, entered = os.geteuid() == 0, False
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # where memory runs out, workers go first
-    if root:
-        with contextlib.suppress(OSError):
-            libc.unshare(KERNEL)
-            entered = True
-            _empty_root(libc)
+    missing: list[str] = []
+    entered = False
+    if os.geteuid() == 0:
+        entered = _entered(libc, KERNEL, [])
+        _give_up_root(missing)
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    entered = entered or _entered(libc, NEW_USER | KERNEL, missing)
+    with contextlib.suppress(OSError):  # whoever makes a namespace has every right in it
+        libc.syscall(CAPSET[platform.machine()], struct.pack("Ii", CAPABILITIES_3, 0), bytes(24))
+    return entered, tuple(missing)
+
+
+def _entered(libc: Libc, which: int, missing: list[str]) -> bool:
+    try:
+        libc.unshare(which)
+    except OSError as error:
+        missing.append(f"namespaces: {error.strerror}")
+        return False
+    try:
+        _empty_root(libc)
+    except OSError as error:
+        missing.append(f"an empty root: {error.strerror}")
+    return True
+
+
+def _give_up_root(missing: list[str]) -> None:
+    """Become nobody. The root of a container may have no other user to be."""
+    try:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
-    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-    missing: tuple[str, ...] = ()
-    try:
-        if not entered:
-            libc.unshare(NEW_USER | KERNEL)
-            entered = True
-            _empty_root(libc)
     except OSError as error:
-        missing = (f"{'an empty root' if entered else 'namespaces'}: {error.strerror}",)
-    with contextlib.suppress(OSError):  # whoever makes a namespace has every right in it
-        libc.syscall(CAPSET[platform.machine()], struct.pack("Ii", CAPABILITIES_3, 0), bytes(24))
-    return entered, missing
+        missing.append(f"another user: {error.strerror}")
 
 
 def _empty_root(libc: Libc) -> None:
@@ -141,6 +152,8 @@ def lock(libc: Libc, parent: int, memory: int, namespaces: bool) -> tuple[str, t
 
 
 def _limit(memory: int) -> None:
+    import resource  # Windows has none, and only asks for the forecast
+
     limits = {
         resource.RLIMIT_AS: memory,
         resource.RLIMIT_CORE: 0,

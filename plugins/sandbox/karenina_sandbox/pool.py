@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import frozen
 
-from karenina_core.errors import FillError, TemplateError, one_line
+from karenina_core.errors import FillError, TemplateError, one_line, shortened
 from karenina_core.ports.threads import in_own_thread
 
 from .connection import QUICK, NoReply, Server, TooLate, Worker, WorkerEnded
@@ -23,6 +23,8 @@ from .frames import ABSENT
 from .settings import SandboxSettings
 
 THREAD = "karenina-sandbox"
+LONGEST = 4000
+"""Characters of an error. Chosen: more than those of this side, which a worker could leave out."""
 PATIENCE = 3.0
 """How many times as long as its processor time loading a template may take on the clock."""
 
@@ -258,7 +260,7 @@ class Pool:
         kind = said.get("error")
         if kind is None:
             return said
-        message = str(said.get("message"))
+        message = shortened(str(said.get("message")), LONGEST)
         if kind == "fill":
             raise FillError(message)
         if kind == "time":

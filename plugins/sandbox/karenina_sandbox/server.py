@@ -25,6 +25,8 @@ from .worker import Served, serve
 
 CONNECTION = 3
 """The only descriptor of a worker beside 0 to 2, which lead nowhere."""
+UNKNOWN = 1 << 30
+"""Bytes, where it cannot be read how much the server has mapped; it is a quarter of that."""
 STANDARD = (
     *("abc", "ast", "base64", "binascii", "bisect", "calendar", "cmath", "collections.abc", "colorsys", "contextlib"),
     *("copy", "csv", "dataclasses", "datetime", "decimal", "difflib", "enum", "fnmatch", "fractions", "functools"),
@@ -172,5 +174,8 @@ def _warm_up(primitives: Mapping[str, type]) -> None:
 
 def _address_space() -> int:
     """What this process has mapped, in bytes: a worker begins with it."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return UNKNOWN
