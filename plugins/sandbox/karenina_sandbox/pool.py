@@ -177,10 +177,12 @@ class Pool:
         """Wait for a call in a thread; `undo` what it gives where its caller has gone meanwhile."""
         left = threading.Event()
         over = threading.Lock()
+        made: list[Any] = []
 
         def work() -> Any:
             found = call()
             with over:
+                made.append(found)
                 if left.is_set():
                     undo(found)
             return found
@@ -190,6 +192,8 @@ class Pool:
         except asyncio.CancelledError:
             with over:
                 left.set()
+                for found in made:
+                    undo(found)
             raise
 
     def _started(self, program: Program) -> tuple[Worker, dict[str, Any]]:
@@ -248,8 +252,8 @@ class Pool:
         with self._lock:
             self._idle[worker] = program
             oldest = [self._idle.popitem(last=False)[0] for _ in range(len(self._idle) - self.settings.kept)]
-        for other in oldest:
-            self._discard(other)
+        for other in oldest:  # away from the event loop: the server may be starting another one
+            threading.Thread(target=self._discard, args=(other,), name=THREAD, daemon=True).start()
 
     @staticmethod
     def _discard(worker: Worker) -> None:

@@ -156,7 +156,10 @@ def test_templates_are_in_processes_apart_and_few_are_kept(runtime: SandboxRunti
     asyncio.run(many())
     before = _memory(runtime.pool.server.pid)
     asyncio.run(many())
-    assert len(children(runtime.pool.server.pid)) <= 16
+    end = time.monotonic() + 20
+    while len(found := [pid for pid in children(runtime.pool.server.pid) if _runs(pid)]) > 17:
+        assert time.monotonic() < end, f"{len(found)} processes are kept, where 16 and one that is ready may be"
+        time.sleep(0.01)
     assert _memory(runtime.pool.server.pid) < before + 5_000
     assert before < 150_000
 
