@@ -44,14 +44,14 @@ class Slots:
     """So many calls at a time; others wait, in whatever event loop they are."""
 
     def __init__(self, most: int) -> None:
-        self._free = most
+        self.free = most
         self._waiting: deque[Future[None]] = deque()
         self._lock = threading.Lock()
 
     async def take(self) -> None:
         with self._lock:
-            if self._free > 0:
-                self._free -= 1
+            if self.free > 0:
+                self.free -= 1
                 return
             turn: Future[None] = Future()
             self._waiting.append(turn)
@@ -69,7 +69,7 @@ class Slots:
                 if turn.set_running_or_notify_cancel():
                     turn.set_result(None)
                     return
-            self._free += 1
+            self.free += 1
 
 
 class Pool:
@@ -85,6 +85,11 @@ class Pool:
         self._spare: list[Worker] = []
         self._server: Server | None = None
         self._primitives: Mapping[str, type] = {}
+
+    @property
+    def free(self) -> int:
+        """How many calls could begin now."""
+        return self._slots.free
 
     def know(self, primitives: Mapping[str, type]) -> None:
         """The primitives that templates may use from now on."""

@@ -25,6 +25,8 @@ from .worker import Served, serve
 
 CONNECTION = 3
 """The only descriptor of a worker beside 0 to 2, which lead nowhere."""
+MOST_OPEN = 1 << 16
+"""Descriptors that are closed; of the host's, only one was handed on."""
 UNKNOWN = 1 << 30
 """Bytes, where it cannot be read how much the server has mapped; it is a quarter of that."""
 STANDARD = (
@@ -66,6 +68,7 @@ class Answer(BaseAnswer):
 
 def main(descriptor: int) -> None:
     """Serve the host at the other end of this socket until it closes it."""
+    os.closerange(descriptor + 1, MOST_OPEN)
     host = socket.socket(fileno=descriptor)
     try:
         server = _Server(host, json.loads(host.recv(MESSAGE)))
@@ -78,7 +81,7 @@ def main(descriptor: int) -> None:
         if wanted["do"] == "fork":
             server.fork()
         elif wanted["do"] == "interrupt":
-            os.kill(wanted["pid"], signal.SIGPROF)
+            server.interrupt(wanted["pid"])
             host.send(b"{}")
         else:
             host.send(json.dumps({"status": server.end(wanted["pid"], wanted["wait"])}).encode())
@@ -95,6 +98,8 @@ class _Server:
         self._libc = Libc()
         self._namespaces, notes = enter_namespaces(self._libc)
         self.notes = [*notes, *missing]
+        self._live: set[int] = set()
+        """Workers that were not yet waited for, so that their numbers are theirs."""
         self._ending: set[int] = set()
         gc.collect()
         gc.freeze()
@@ -115,11 +120,21 @@ class _Server:
                     self._work()
                 finally:
                     os._exit(1)  # without anything that a template has registered for its end
+            self._live.add(pid)
             socket.send_fds(self._host, [json.dumps({"pid": pid}).encode()], [ours.fileno()])
 
+    def interrupt(self, pid: int) -> None:
+        """Signal a worker, unless it has been ended meanwhile."""
+        if pid in self._live:
+            os.kill(pid, signal.SIGPROF)
+
     def end(self, pid: int, wait: bool) -> int | None:
-        """End a worker. Returns how it ended where that is waited for; it takes longer than to start one."""
-        os.kill(pid, signal.SIGKILL)  # not yet waited for, it is the process of this number
+        """End a worker. Returns how it ended where that is waited for, and it has not been ended before; to wait takes
+        longer than to start another one."""
+        if pid not in self._live:
+            return None
+        self._live.remove(pid)
+        os.kill(pid, signal.SIGKILL)
         if wait:
             return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         self._ending.add(pid)
