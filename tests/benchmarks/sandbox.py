@@ -37,7 +37,7 @@ class Answer(BaseAnswer):
         return self.number == self.correct["number"]
 """
 ENDLESS = TEMPLATE.replace("return self", "while True: pass\n        return self")
-SECONDS = 0.5
+SECONDS = 1.0
 """What a model takes for one reply: a quick one."""
 AT_ONCE = 50
 """Items that are verified at a time."""

@@ -68,10 +68,11 @@ def test_an_attack_reaches_nothing_and_the_next_template_is_served(name: str, us
 @pytest.mark.parametrize("user", USERS)
 def test_the_server_outlives_every_attack(user: str, attacked: Attacked) -> None:
     every = attacked(user)
-    assert every["level"] == "sandbox-full"
+    assert every["level"] in LEVELS
     assert len({found["server"] for found in every["attacks"].values()}) == 1
 
 
+LEVELS = ("sandbox-full", "sandbox-no-userns", "sandbox-seccomp-only")
 SAMPLE = ("read a secret", "write a file", "TCP", "UDP", "fork", "kill the host", "x32", "endless loop")
 
 
@@ -88,7 +89,8 @@ def test_with_less_than_everything_it_says_so_and_still_holds(
     denied: tuple[str, ...], level: str, user: str, attacked: Attacked
 ) -> None:
     every = attacked(user, tuple((CALLS[name],) for name in denied), *SAMPLE)
-    assert every["level"] == level
+    here = attacked(user, (), *SAMPLE)["level"]  # this machine may offer less than everything
+    assert every["level"] == max(level, here, key=LEVELS.index)
     for name, found in every["attacks"].items():
         assert found["outcome"] == "False" or found["outcome"].startswith("TemplateError: "), name
         assert found["changes"] == []

@@ -124,7 +124,8 @@ def test_nothing_of_a_template_is_executed_here(runtime: SandboxRuntime) -> None
 
 
 def test_the_handle_says_how_far_it_is_locked(runtime: SandboxRuntime) -> None:
-    assert asyncio.run(runtime.load(MIXED, PRIMITIVES)).isolation == "sandbox-full"
+    level = asyncio.run(runtime.load(MIXED, PRIMITIVES)).isolation
+    assert level in ("sandbox-full", "sandbox-no-userns", "sandbox-seccomp-only")
 
 
 def test_what_cannot_be_locked_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,7 +338,8 @@ def test_a_worker_has_no_rights_and_cannot_get_any(runtime: SandboxRuntime) -> N
     for name in ("Max processes", "Max file size", "Max core file size", "Max locked memory"):
         (line,) = [line.removeprefix(name) for line in limits if line.startswith(name)]
         assert line.split()[:2] == ["0", "0"]
-    if os.geteuid() == 0:  # others may not look into a process that cannot be dumped
+    full = asyncio.run(runtime.load(MIXED, PRIMITIVES)).isolation == "sandbox-full"
+    if full and os.geteuid() == 0:  # others may not look into a process that cannot be dumped
         assert sorted(os.listdir(f"/proc/{worker}/fd")) == ["0", "1", "2", "3"]
         assert {os.readlink(f"/proc/{worker}/fd/{number}") for number in "012"} == {"/dev/null"}
         assert Path(f"/proc/{worker}/environ").read_bytes() == b""
