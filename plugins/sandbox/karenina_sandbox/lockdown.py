@@ -67,6 +67,8 @@ def forecast() -> str:
     elsewhere = "which there is on Linux for x86-64 and aarch64 only"
     if sys.platform != "linux" or platform.machine() not in ARCHITECTURES or sys.maxsize < 2**32:
         return f"a sandbox needs seccomp, {elsewhere}; this is {platform.system()} for {platform.machine()}"
+    if not sys.executable:
+        return "a sandbox starts Python, and this program does not know where that is"
     try:  # without a filter: a kernel that knows filters cannot read it, and says so
         Libc().prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 0, 0, 0)
     except OSError as error:
