@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -38,7 +39,7 @@ class Answer(BaseAnswer):
 """
 ENDLESS = TEMPLATE.replace("return self", "while True: pass\n        return self")
 SECONDS = 1.0
-"""What a model takes for one reply: a quick one."""
+"""What a model takes for one reply on average; each takes from half to one and a half of that."""
 AT_ONCE = 50
 """Items that are verified at a time."""
 
@@ -101,7 +102,8 @@ def _children(pid: int) -> Sequence[int]:
 
 
 def _reply(request: ServedRequest) -> Any:
-    return Reply("It is 7." if request.schema is None else {"number": 7}, latency=SECONDS)
+    latency = SECONDS * (0.5 + zlib.crc32(request.text.encode()) % 1000 / 1000)
+    return Reply("It is 7." if request.schema is None else {"number": 7}, latency=latency)
 
 
 def _run_rows(questions: int) -> list[Row]:
@@ -132,7 +134,7 @@ def _run_rows(questions: int) -> list[Row]:
     assert outcomes["trusted"] == outcomes["sandbox"], "the sandbox must not change a result"
     assert set(outcomes["sandbox"]) <= {"passed", "failed"}
     ratio = walls["sandbox"] / walls["trusted"]
-    detail = f"wall; {questions} templates, model of {SECONDS:g} s, {AT_ONCE} at once; budget 1.3 x trusted"
+    detail = f"wall; {questions} templates, replies of {SECONDS:g} s, {AT_ONCE} at once; budget 1.3 x trusted"
     return [
         Row("run, sandboxed by trusted", ratio, 1.3, ratio, detail, unit="x"),
         Row("run, sandboxed", walls["sandbox"] * 1000, None, None, "wall"),
