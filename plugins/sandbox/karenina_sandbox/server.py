@@ -25,12 +25,26 @@ from .worker import Served, serve
 
 CONNECTION = 3
 """The only descriptor of a worker beside 0 to 2, which lead nowhere."""
+ALONE = ("MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""What keeps numerical libraries from starting threads, which a worker cannot."""
 MOST_OPEN = 1 << 16
 """Descriptors that are closed; of the host's, only one was handed on."""
 UNKNOWN = 1 << 30
 """Bytes, where it cannot be read how much the server has mapped; it is a quarter of that."""
 STANDARD = (
-    *("abc", "ast", "base64", "binascii", "bisect", "calendar", "cmath", "collections.abc", "colorsys", "contextlib"),
+    *(
+        "abc",
+        "array",
+        "ast",
+        "base64",
+        "binascii",
+        "bisect",
+        "calendar",
+        "cmath",
+        "collections.abc",
+        "colorsys",
+        "contextlib",
+    ),
     *("copy", "csv", "dataclasses", "datetime", "decimal", "difflib", "enum", "fnmatch", "fractions", "functools"),
     *("hashlib", "heapq", "html", "html.parser", "io", "itertools", "json", "keyword", "locale", "math", "numbers"),
     *("operator", "pprint", "random", "re", "secrets", "statistics", "string", "struct", "textwrap", "time"),
@@ -154,11 +168,13 @@ def _preload(wanted: Mapping[str, Any]) -> tuple[dict[str, type], list[str]]:
     for name in (*STANDARD, *INSTALLED):
         with suppress(ImportError):
             importlib.import_module(name)
+    os.environ.update(dict.fromkeys(ALONE, "1"))
     for name in wanted["imports"]:
         try:
             importlib.import_module(name)
         except Exception as error:
             missing.append(f"{name} {ABSENT} ({error})")
+    os.environ.clear()
     for package in ("pydantic", "karenina_core.templates"):  # which import their names late
         module = importlib.import_module(package)
         for name in dir(module):

@@ -139,8 +139,12 @@ def test_what_cannot_be_locked_is_refused_with_the_reason(monkeypatch: pytest.Mo
 
 
 def test_modules_are_there_or_the_error_says_where_to_name_them(runtime: SandboxRuntime) -> None:
-    usual = "import math, re, json, datetime, decimal, statistics, collections, difflib, random, dateutil.parser\n"
-    late = "datetime.datetime.strptime('2020', '%Y'); 'x'.encode('latin-1'); '{:n}'.format(3); "
+    usual = "import math, re, json, datetime, decimal, hashlib, statistics, difflib, random, uuid, dateutil.parser\n"
+    late = (
+        "datetime.datetime.strptime('2020', '%Y'); 'x'.encode('latin-1'); 'x'.encode('idna'); '{:n}'.format(3); "
+        "hashlib.md5(b'x').hexdigest(); uuid.uuid4(); dateutil.parser.parse('3 May 2020 10:00 UTC'); "
+        "re.findall(r'\\d', '12'); datetime.datetime.now().astimezone(); statistics.mean([1, 2]); "
+    )
     assert asyncio.run(judged(runtime, source(f"{late}return random.random() < 2", usual))).result is True
     with pytest.raises(TemplateError, match=r"No module named 'sqlite3'.*\[plugins\.sandbox-runtime\] imports"):
         asyncio.run(judged(runtime, source("return True", "import sqlite3")))
