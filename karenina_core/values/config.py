@@ -82,8 +82,9 @@ class RunSettings(Section):
     features: frozenset[str] = field(factory=lambda: NOT_GIVEN, converter=_features)
     """Names of optional behaviour, as the installed stages declare them."""
     code_policy: CodePolicy = word("sandbox", CodePolicy, environment=False, neutral=True)
-    """What may happen to code and models that a benchmark file brings: `trusted` runs its Python templates and
-    functions in this process, and asks the models that its traits name (`model_override`)."""
+    """What may happen to code and models that a benchmark file brings: `sandbox` runs its Python templates and
+    functions in locked processes, `trusted` runs them in this process and asks the models that its traits name
+    (`model_override`)."""
 
     def __attrs_post_init__(self) -> None:
         problems = self._resolve()

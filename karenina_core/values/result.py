@@ -62,7 +62,8 @@ class MetadataPart:
     retry_counts: Mapping[str, int] = field(factory=dict)
     """Failed attempts that were tried again, by kind of error."""
     template_isolation: str | None = None
-    """How the template's code was kept apart: `no-code`, `in-process`, or the sandbox's level."""
+    """How the template's code was kept apart: `no-code`, `in-process`, or the sandbox's level, as
+    `sandbox-full`."""
 
     @property
     def answering_model(self) -> str:

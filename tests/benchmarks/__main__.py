@@ -20,6 +20,7 @@ from .measure import Row, item_rows, process_rows
 from .memory import memory_rows
 from .resume import resume_rows
 from .rubric import rubric_rows
+from .sandbox import sandbox_rows
 from .throughput import throughput_rows
 from .yardstick import REFERENCE
 
@@ -32,6 +33,7 @@ GROUPS: Mapping[str, Callable[[Namespace], list[Row]]] = {
     "throughput": lambda options: throughput_rows(options.items, options.rounds),
     "memory": lambda options: memory_rows(options.items),
     "resume": lambda options: resume_rows(options.items),
+    "sandbox": lambda options: sandbox_rows(options.items),
 }
 """What is measured, by the name for `--only`."""
 

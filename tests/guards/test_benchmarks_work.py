@@ -73,6 +73,13 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "write amplification, 1500 items": 1.5,
         "resume, 150 items, finished": None,
         "resume, 150 items, half done": None,
+        "sandbox, verify": 0.1,
+        "sandbox, start of a template": 10,
+        "sandbox, next item after a kill": 10,
+        "sandbox, its server": 150,
+        "run, sandboxed by trusted": 1.3,
+        "run, sandboxed": None,
+        "run, trusted": None,
     }
     factors = {name: round(rows[name]["budget"] / rows[of]["value"], 6) for name, of in RELATIVE.items()}
     assert factors == {
@@ -87,6 +94,7 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
     assert {name for name, row in rows.items() if row["yardstick"]} == {
         *("python -c pass", "import karenina_core", "karenina --help", "6 traits, 0.5 s judge, 6x"),
         *(name for name in rows if name.startswith("quotation") or name == "100 KB, once per item"),
+        *(name for name, budget in fixed.items() if name.startswith("sandbox") and budget and budget < 100),
         *DIFFERENCES,
     }
     assert rows["python -c pass"]["ratio"] == 1

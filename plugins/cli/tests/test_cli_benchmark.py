@@ -154,7 +154,24 @@ def test_a_template_that_cannot_be_used_is_exit_code_1_with_its_line(run: Run, w
     assert "line 2: x: int = nowhere" in trusted["questions"][0]["reason"]
 
 
-def test_code_is_run_only_with_trust(run: Run, write_benchmark: Files) -> None:
+def test_code_is_checked_in_a_sandbox(run: Run, write_benchmark: Files) -> None:
+    harmless = (
+        "class Answer(BaseAnswer):\n    city: str = Field(description='a city')\n"
+        "    def verify(self):\n        return self.city == 'Paris'\n"
+    )
+    document, code = validate(run, write_benchmark("q0", template=harmless, language="python"), "--strict")
+    assert (code, states(document), document["trust"]) == (0, {"q0": "ok"}, None)
+    assert document["questions"][0]["isolation"].startswith("sandbox-")
+    document, code = validate(run, write_benchmark("q0", template=PYTHON, language="python"))
+    assert (code, states(document)) == (1, {"q0": "unusable"})
+    assert "PermissionError" in document["questions"][0]["reason"]
+    assert not Path("it-ran").exists()
+
+
+def test_without_a_sandbox_code_is_run_only_with_trust(
+    run: Run, write_benchmark: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KARENINA_DISABLE", "sandbox-runtime")
     path = write_benchmark("q0", template=PYTHON, language="python")
     shown = run("benchmark", "validate", path)
     assert shown.exit_code == 0
@@ -174,7 +191,10 @@ def test_code_is_run_only_with_trust(run: Run, write_benchmark: Files) -> None:
     assert trusted["trust"] is None
 
 
-def test_what_was_not_checked_does_not_pass_a_strict_check(run: Run, write_benchmark: Files) -> None:
+def test_what_was_not_checked_does_not_pass_a_strict_check(
+    run: Run, write_benchmark: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KARENINA_DISABLE", "sandbox-runtime")
     path = write_benchmark("q0", template=PYTHON, language="python")
     assert run("benchmark", "validate", path, "--strict").exit_code == 4
 

@@ -536,8 +536,9 @@ def test_the_resume_command_has_everything_without_which_it_would_be_refused(
 
 
 def test_where_code_is_trusted_all_that_was_typed_is_typed_again(
-    run: Run, write_benchmark: Files, write_answers: Files
+    run: Run, write_benchmark: Files, write_answers: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("KARENINA_DISABLE", "sandbox-runtime")
     answers = write_answers(q0="Paris")
     flags = ["--answering-interface", "manual", "--manual-traces", answers, "--out", "out"]
     assert run("verify", write_benchmark("q0"), *flags).exit_code == 0

@@ -263,7 +263,10 @@ def test_quiet_is_silent_about_progress_only(run: Run, write_benchmark: Files, s
     assert "pass rate" in result.stdout
 
 
-def test_python_templates_need_trust_and_the_line_to_type_works(run: Run, write_benchmark: Files, served: Any) -> None:
+def test_without_a_sandbox_python_templates_need_trust_and_the_line_to_type_works(
+    run: Run, write_benchmark: Files, served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KARENINA_DISABLE", "sandbox-runtime")
     path = write_benchmark("q0", template=PYTHON, language="Python", name="it's mine.jsonld")
     with ScriptedServer(city) as server:
         refused = run("verify", path, *served(server.url), "--json")

@@ -10,16 +10,20 @@ from pathlib import Path
 from karenina_runs.benchmark import Benchmark
 from karenina_runs.plan.items import Prepared
 from karenina_runs.plan.prepare import prepare
+from karenina_runs.plan.templates import TemplateLoader
 
 from karenina_core import Karenina, ModelConfig, VerificationConfig
 from karenina_core.errors import PluginError, TemplateRefused
 from karenina_core.plugin.discovery import discover
+from karenina_core.values.config import CodePolicy
+from karenina_core.values.question import TemplateSource
 
 DATA = Path(__file__).with_name("data")
 BENCHMARK = DATA / "demo.jsonld"
 CALLS = DATA / "demo-calls.jsonl"
 DIGEST = "2c86de654ff8f006f74680edbe33873a1f2d2a4c5e0e21cec931cf5c42fede6c"
-"""SHA-256 of the benchmark. Its Python templates run in this process, so no other file's may."""
+"""SHA-256 of the benchmark. Where there is no sandbox its Python templates run in this process, so no other file's
+may."""
 ANSWERING = ("atlas-large", "birch-small")
 JUDGE = "cedar-judge"
 FEATURES = ("abstention", "sufficiency", "embedding_check")
@@ -63,7 +67,7 @@ def prepared(app: Karenina, address: str = ADDRESS) -> Prepared:
     config = VerificationConfig(  # nothing in the environment changes it
         answering_models=map(model, ANSWERING),
         parsing_models=[model(JUDGE)],
-        code_policy="trusted",
+        code_policy=_policy(app),
         features=FEATURES,
         deep_judgment_rubric_mode="use_checkpoint",
         embedding_check_embedder="minilm",
@@ -71,3 +75,12 @@ def prepared(app: Karenina, address: str = ADDRESS) -> Prepared:
         embedding_check_threshold=0.85,
     )
     return prepare(Benchmark.load(BENCHMARK, app=app), config, app=app, run_name=RUN_NAME)
+
+
+def _policy(app: Karenina) -> CodePolicy:
+    """The sandbox, as for any file, where this machine has one."""
+    try:
+        TemplateLoader(app, "sandbox").runtime_for(TemplateSource("", language="python"))
+    except TemplateRefused:
+        return "trusted"
+    return "sandbox"

@@ -117,7 +117,7 @@ def overview_of(
             _plot(f"classes{place}", f"Classes of {trait.name}", plots.class_bars(trait))
             for place, trait in enumerate(literal)
         ],
-        "run": _run(plain),
+        "run": _run(plain) | {"isolation": _isolation(results.results)},
         "configuration": _flat(plain.get("config") or {}),
         "plugins": [[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],
     }
@@ -189,6 +189,12 @@ def _run(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "warnings": list(map(str, warnings)) if isinstance(warnings, list) else [],
         "versions": [(str(name), str(version)) for name, version in _mapping(manifest.get("versions")).items()],
     }
+
+
+def _isolation(results: Sequence[VerificationResult]) -> str:
+    """How the code of templates was kept apart, with the number of items."""
+    found = Counter(result.metadata.template_isolation for result in results)
+    return ", ".join(f"{name} {count}" for name, count in sorted((n, c) for n, c in found.items() if n))
 
 
 def _plots(pairs: Sequence[Pair], kinds: Sequence[OutcomeKind], traits: Sequence[TraitProfile]) -> dict[str, Plot]:

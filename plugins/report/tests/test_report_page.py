@@ -847,3 +847,10 @@ def test_kept_workspaces_are_named(tmp_path: Path) -> None:
     assert "workspaces/q1__q1-r (2 files)" in page
     assert "big.bin: too large" in page
     assert "workspaces/" not in page_of([result()], tmp_path)
+
+
+def test_the_page_says_how_code_of_templates_was_kept_apart(tmp_path: Path) -> None:
+    levels = ["sandbox-full", "no-code", "sandbox-full", None]
+    items = [result(f"q{n}", result_id=f"{n}", template_isolation=level) for n, level in enumerate(levels)]
+    page = page_of(items, tmp_path, manifest={"run_name": "apart"})
+    assert re.search(r"<dt>Templates ran</dt><dd[^>]*>no-code 1, sandbox-full 2</dd>", page)

@@ -48,6 +48,10 @@ KINDS: Mapping[str, dict[str, Any]] = {
 }
 
 
+UNBOXED = application(installed={"trait-callable"})
+"""Without a sandbox."""
+
+
 def live(function: Callable[[str], Any], kind: str = "boolean", name: str = "t", **facts: Any) -> CallableRubricTrait:
     """A trait of a function of this program."""
     return CallableRubricTrait.from_callable(name, function, **{**KINDS[kind], **facts})
@@ -75,7 +79,8 @@ def evaluate(
 ) -> Mapping[str, TraitScore]:
     evaluator = evaluator or CallableEvaluator(CallableSettings(seconds=seconds, load_seconds=load_seconds))
     config = VerificationConfig(code_policy=policy)
-    context = VerificationContext(question=Question(question="Which?"), config=config, run_name=run_name)
+    question = Question(question="Which?")
+    context = VerificationContext(question=question, config=config, run_name=run_name, app=UNBOXED)
 
     async def scored() -> Mapping[str, TraitScore]:
         return await evaluator.evaluate(traits, TraitCase(context, EvaluationInput(text, True), asyncio.Semaphore(6)))

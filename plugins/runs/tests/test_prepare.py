@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karenina_runs.plan.templates import TemplateLoader
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 
 from karenina_core import (
@@ -18,12 +19,14 @@ from karenina_core import (
     Rubric,
     Stage,
     VerificationConfig,
+    hookimpl,
 )
 from karenina_core.errors import ConfigError, PlanError, TemplateRefused
 from karenina_core.pipeline.declaration import Category
 from karenina_core.pipeline.stage import with_traits
-from karenina_core.testing import ScriptedLLM
+from karenina_core.testing import ScriptedLLM, application
 from karenina_core.values.benchmark import MissingTrait
+from karenina_core.values.question import TemplateSource
 
 Make = Callable[..., Any]
 PYTHON = (
@@ -245,3 +248,22 @@ def test_every_combination_is_one_item(
     for generation in generations:
         assert len({(i.question.id, i.answering.identity, i.replicate) for i in generation.items}) == 1
     assert {item.replicate for item in items} == set(range(1, replicates + 1))
+
+
+class Unable:
+    """A sandbox that does not work on this machine."""
+
+    name, languages, executes_code, isolation = "unable", frozenset({"python"}), True, "box"
+    unavailable = "this kernel has no locks"
+
+
+class Boxes:
+    @hookimpl
+    def karenina_register_template_runtimes(self, registry: Any) -> None:
+        registry.add(Unable, name="unable")
+
+
+def test_a_sandbox_that_does_not_work_here_gives_its_reason() -> None:
+    app = application(Boxes())
+    with pytest.raises(TemplateRefused, match=r"no sandbox to run it in \(this kernel has no locks\); if you trust"):
+        TemplateLoader(app, "sandbox").runtime_for(TemplateSource(PYTHON))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -12,7 +12,7 @@ from attrs import define, evolve, field, frozen
 from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 
 from karenina_core.errors import TemplateError, did_you_mean
-from karenina_core.ports.threads import in_own_thread
+from karenina_core.ports.threads import Ended, in_own_thread
 
 from .language.answer import BaseAnswer, give_evidence, written_by_author
 from .language.author_code import author_code
@@ -26,11 +26,13 @@ from .rules import check_class, null_warnings
 
 THREAD = "karenina-template"
 """What may take long (checks of a template, searches for its patterns) holds up no other item there."""
+Aside = Callable[[Callable[[], Any], str], Awaitable[Ended[Any]]]
+"""How a call that may take long is made: as `in_own_thread` does it."""
 
 
-def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None) -> ModelHandle:
+def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None, aside: Aside = in_own_thread) -> ModelHandle:
     """Check a template class and make its handle. `keep` is held as long as the handle, for what the class depends
-    on.
+    on; `aside` is for a process in which a template is alone, and has no threads.
 
     Raises TemplateError where the class breaks a rule of templates.
     """
@@ -56,6 +58,7 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None) -> Mo
         schema=json.dumps(plain(schema)),
         ground_truth=json.dumps(plain(expected)),
         keep=keep,
+        aside=aside,
     )
 
 
@@ -85,6 +88,7 @@ class ModelHandle:
     _schema: str = field(repr=False)
     _ground_truth: str = field(repr=False)
     _keep: object = field(default=None, repr=False)
+    aside: Aside = field(default=in_own_thread, repr=False)
 
     def schema(self) -> dict[str, Any]:
         schema: dict[str, Any] = json.loads(self._schema)
@@ -145,6 +149,16 @@ class ModelFilled:
         evidence = evolve(self._evidence, accepted=accepted)
         return ModelFilled(self._handle, answer, self._values, self._data, evidence)
 
+    def not_acceptable(self) -> dict[str, str]:
+        """The fields that `accepting` refuses, and why."""
+        refused: dict[str, str] = {}
+        for item in (*self._handle.fields(), *self._handle.trace_fields()):
+            try:
+                _expected(self._answer, item.name)
+            except TemplateError as error:
+                refused[item.name] = str(error)
+        return refused
+
     def _compared(self) -> Comparison:
         if self._comparison is not None:
             return self._comparison
@@ -176,7 +190,7 @@ class ModelFilled:
         self._evidence = Evidence(trace, said, dict(similarities or {}), self._evidence.accepted)
         self._comparison = None
         if any(found.primitive.may_take_long for found in self._handle.cls.__verified__.values()):
-            compared = (await in_own_thread(self._compared, THREAD)).result()
+            compared = (await self._handle.aside(self._compared, THREAD)).result()
         else:
             compared = self._compared()
         if not written_by_author(self._handle.cls, "verify"):
@@ -208,7 +222,7 @@ class ModelFilled:
     async def regex(self, trace: str) -> RegexVerdict:
         plain_search = self._handle.cls.verify_regex is BaseAnswer.verify_regex
         if plain_search and getattr(self._answer, "regex", None):
-            found = (await in_own_thread(lambda: self._call("verify_regex", trace), THREAD)).result()
+            found = (await self._handle.aside(lambda: self._call("verify_regex", trace), THREAD)).result()
         else:
             found = self._call("verify_regex", trace)
         if not isinstance(found, Mapping) or not isinstance(found.get("success"), bool):

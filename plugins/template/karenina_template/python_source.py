@@ -26,7 +26,7 @@ from .language.normalize import SynonymMap
 from .language.primitives.base import VerificationPrimitive
 from .language.primitives.text import TracePrimitive
 from .language.strategies import AllOf, AnyOf, AtLeastN, FieldCheck
-from .pydantic_handle import THREAD, ModelHandle, open_class
+from .pydantic_handle import THREAD, Aside, ModelHandle, open_class
 
 _PACKAGES = ("schemas", "entities")
 
@@ -84,18 +84,20 @@ class InProcessRuntime:
 
     async def load(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
         """Execute the source once and check the one template class that it defines."""
-        return (await in_own_thread(lambda: self._loaded(text, primitives), THREAD)).result()
+        return (await in_own_thread(lambda: open_source(text, primitives, self.isolation), THREAD)).result()
 
-    def _loaded(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
-        source = _LoadedSource(text)
-        try:
-            source.execute(primitives)
-            handle = open_class(source.template_class(), self.isolation, keep=source)
-        except BaseException:
-            _forget(source.name, source.file)
-            raise
-        weakref.finalize(source, _forget, source.name, source.file)
-        return handle
+
+def open_source(text: str, primitives: Mapping[str, type], isolation: str, aside: Aside = in_own_thread) -> ModelHandle:
+    """EXECUTES the source, in this process, and makes the handle of its template. Raises TemplateError."""
+    source = _LoadedSource(text)
+    try:
+        source.execute(primitives)
+        handle = open_class(source.template_class(), isolation, keep=source, aside=aside)
+    except BaseException:
+        _forget(source.name, source.file)
+        raise
+    weakref.finalize(source, _forget, source.name, source.file)
+    return handle
 
 
 class _LoadedSource:

@@ -140,7 +140,10 @@ class TemplateHandle(Protocol):
 
 @runtime_checkable
 class TemplateRuntime(Protocol):
-    """Loads templates of some languages."""
+    """Loads templates of some languages.
+
+    One that cannot work on every machine has an attribute `unavailable`: why it cannot here, or an empty text.
+    """
 
     @property
     def name(self) -> str: ...
@@ -161,3 +164,29 @@ class TemplateRuntime(Protocol):
 
         Raises TemplateError with the reason and, for code, the line.
         """
+
+
+class TraitFunction(Protocol):
+    """The function of a callable trait, loaded apart from this process."""
+
+    @property
+    def isolation(self) -> str: ...
+
+    async def call(self, text: str) -> Any:
+        """What the function returns for a text, where that is None, a text, a number or a truth value; else something
+        that says in `type` and `shown` what it was.
+
+        Raises TemplateError with what the function raised, and where it took too long.
+        """
+
+
+@runtime_checkable
+class FunctionRuntime(Protocol):
+    """A template runtime that also keeps the functions of callable traits apart from this process."""
+
+    @property
+    def unavailable(self) -> str:
+        """Why it cannot do so on this machine; empty where it can."""
+
+    async def load_function(self, code: bytes) -> TraitFunction:
+        """Load the code of a trait, a pickle or a source. Raises TemplateError."""

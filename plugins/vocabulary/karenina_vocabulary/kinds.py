@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from karenina_core.plugin.registry import Registry
+
+if TYPE_CHECKING:
+    from karenina_core.plugin.application import Karenina
 
 
 class TemplateRuntimeRegistry(Registry[Any]):
@@ -12,6 +16,11 @@ class TemplateRuntimeRegistry(Registry[Any]):
 
     kind = "template runtime"
     hook = "karenina_register_template_runtimes"
+
+
+def runtime_of(app: Karenina, name: str) -> Any:
+    """The template runtime of this name, made once for an application. Raises UnknownName and PluginError."""
+    return app.once((TemplateRuntimeRegistry, name), partial(app.registry(TemplateRuntimeRegistry).make, name))
 
 
 class PrimitiveRegistry(Registry[Any]):

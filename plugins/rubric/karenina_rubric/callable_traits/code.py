@@ -10,7 +10,7 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -276,10 +276,10 @@ def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
     """
     if trait.kind == "boolean":
         fits = type(value) is bool
-        return TraitScore(value=value is not trait.invert_result) if fits else _unfit(value, "True or False")
+        return TraitScore(value=value is not trait.invert_result) if fits else _unfit(trait, value)
     if trait.kind == "literal":
         if not isinstance(value, str):
-            return _unfit(value, "the name of a class")
+            return _unfit(trait, value)
         text, _ = sanitize(str(value))
         index, known = trait.get_class_index(text), trait.get_class_names()
         if index < 0:
@@ -287,7 +287,7 @@ def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
             return TraitScore(state="invalid", reason=what, label=text)
         return TraitScore(value=index, label=known[index], details={"label": known[index]})
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return _unfit(value, "a number")
+        return _unfit(trait, value)
     number = float(value) if isinstance(value, float) else int(value)
     if trait.validate_score(number):
         return TraitScore(value=number)
@@ -296,10 +296,19 @@ def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
     return TraitScore(state="invalid", reason=f"its function returned {_shown(number)}, which is {what}")
 
 
-def _unfit(value: Any, wanted: str) -> TraitScore:
+WANTED: Mapping[object, str] = {"boolean": "True or False", "literal": "the name of a class"}
+
+
+def _unfit(trait: CallableRubricTrait, value: Any) -> TraitScore:
     if inspect.iscoroutine(value):
         value.close()  # else Python warns that it was never awaited
-    what = "nothing" if value is None else f"{_shown(value)} ({type(value).__name__})"
+    return unfit(trait, "" if value is None else _shown(value), type(value).__name__)
+
+
+def unfit(trait: CallableRubricTrait, shown: str, kind: str) -> TraitScore:
+    """The score of a trait whose function returned something of the wrong type; nothing is shown of None."""
+    what = f"{shortened(shown, MOST_SHOWN)} ({kind})" if shown else "nothing"
+    wanted = WANTED.get(trait.kind, "a number")
     return TraitScore(state="error", reason=f"its function returned {what}; it must return {wanted}")
 
 

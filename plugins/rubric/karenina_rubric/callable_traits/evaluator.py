@@ -16,6 +16,7 @@ from karenina_core import Karenina, VerificationConfig, hookimpl
 from karenina_core.errors import Problem
 from karenina_core.log import get_logger
 
+from .apart import Apart, sandbox_of
 from .code import CallableSettings, Code, load_function
 
 AT_ONCE = 4
@@ -31,7 +32,7 @@ class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
     """Scores callable traits with the text that is scored as the only argument of their function.
 
     A trait that this program made (`CallableRubricTrait.from_callable`) has its function and is simply called. The code
-    of a trait from a file runs only under the code policy `trusted`, in this process and with all its rights.
+    of a trait from a file runs in a sandbox; under the code policy `trusted`, in this process and with all its rights.
     """
 
     name = "callable"
@@ -41,13 +42,15 @@ class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
         self._settings = settings or CallableSettings()
         self._codes: dict[Hashable, Code] = {}
         self._lock = threading.Lock()
+        self._apart = Apart(MOST_KEPT)
         self._announced: set[str] = set()
         """Runs for which the log has it that code of their file is run."""
 
     def check_config(
         self, traits: Sequence[CallableRubricTrait], config: VerificationConfig, app: Karenina
     ) -> Iterable[Problem]:
-        refused = [trait.name for trait in traits if not _may_run(trait, config)]
+        apart = config.code_policy == "sandbox" and sandbox_of(app) is not None
+        refused = [trait.name for trait in traits if not (apart or _may_run(trait, config))]
         if refused:
             names = ", ".join(dict.fromkeys(refused))
             yield Problem(
@@ -75,6 +78,8 @@ class CallableEvaluator(TraitEvaluator[CallableRubricTrait]):
         if trait.callable_code is None:
             return TraitScore(state="error", reason=NO_CODE)
         if not _may_run(trait, case.context.config):
+            if case.context.config.code_policy == "sandbox" and (runtime := sandbox_of(case.context.app)):
+                return await self._apart.score(runtime, trait, trait.callable_code, case.given.text)
             what = f"its code may not run under code_policy {case.context.config.code_policy!r}"
             return TraitScore(state="error", reason=f"{what}; if you trust the file, use --trust")
         return await self._code(trait, trait.callable_code).score(trait, case.given.text, self._settings)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
+from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry, runtime_of
 
 from karenina_core.errors import PluginError, TemplateError, TemplateRefused, one_line
 from karenina_core.plugin.application import Karenina
@@ -30,17 +30,19 @@ class TemplateLoader:
         self._broken: list[str] = []
         self._places = asyncio.Semaphore(AT_ONCE)
         known = app.registry(TemplateRuntimeRegistry)
-        made = (self._attempt(name, partial(known.make, name)) for name in known)
-        self._runtimes = [runtime for runtime in made if runtime is not None]
+        made = (self._attempt(name, partial(runtime_of, app, name)) for name in known)
+        there = [runtime for runtime in made if runtime is not None]
+        self._unable = [runtime for runtime in there if getattr(runtime, "unavailable", "")]
+        self._runtimes = [runtime for runtime in there if runtime not in self._unable]
         self._primitives: dict[str, type] | None = None
 
     def runtime_for(self, source: TemplateSource) -> Any:
-        """The runtime that may load this template: one without code first, then the safest that the policy allows.
+        """The runtime that may load this template: one without code first, then what the policy names.
 
         Raises TemplateRefused where the policy forbids every runtime, TemplateError where none knows the language.
         """
         able = [runtime for runtime in self._runtimes if source.language in runtime.languages]
-        if not able:
+        if not able and not any(source.language in runtime.languages for runtime in self._unable):
             known = sorted({language for runtime in self._runtimes for language in runtime.languages})
             raise TemplateError(
                 f"no installed runtime loads templates written in {source.language!r} "
@@ -54,13 +56,18 @@ class TemplateLoader:
             or (self._policy == "sandbox" and runtime.isolation != IN_PROCESS)
         ]
         if not allowed:
+            reasons = "; ".join(runtime.unavailable for runtime in self._unable)
+            why = f" ({reasons})" if reasons else ""
             raise TemplateRefused(
-                "the template is Python code, and there is no sandbox to run it in; if you trust this file, run it in "
-                "this process with --trust (in Python: code_policy='trusted')"
+                f"the template is Python code, and there is no sandbox to run it in{why}; "
+                "if you trust this file, run it in this process with --trust (in Python: code_policy='trusted')"
                 if self._policy == "sandbox"
                 else "the template is code, and code_policy is 'refuse'"
             )
-        return min(allowed, key=lambda runtime: (runtime.executes_code, runtime.isolation == IN_PROCESS, runtime.name))
+        trusted = self._policy == "trusted"
+        return min(
+            allowed, key=lambda found: (found.executes_code, (found.isolation != IN_PROCESS) == trusted, found.name)
+        )
 
     async def load(self, source: TemplateSource) -> Any:
         """The handle of a template. Raises TemplateError, the same one each time."""

@@ -23,5 +23,6 @@ def template_runtimes(app: Karenina) -> Section:
             continue
         made = runtime() if isinstance(runtime, type) else runtime
         facts = {"isolation": made.isolation, "executes_code": made.executes_code}
+        row["reason"] = getattr(made, "unavailable", "")
         rows.append(row | {"languages": sorted(made.languages), **facts})
     return Section.of("template_runtimes", "Template runtimes", ("name", "languages", "isolation", "reason"), rows)

@@ -1,0 +1,297 @@
+"""Workers: one process for each template, some of them kept, so many at work at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+
+from karenina_core.errors import FillError, TemplateError, one_line, shortened
+from karenina_core.ports.threads import in_own_thread
+
+from .connection import QUICK, NoReply, Server, TooLate, Worker, WorkerEnded
+from .frames import ABSENT
+from .settings import SandboxSettings
+
+THREAD = "karenina-sandbox"
+LONGEST = 4000
+"""Characters of an error. Chosen: more than those of this side, which a worker could leave out."""
+PATIENCE = 3.0
+"""How many times as long as its processor time loading a template may take on the clock."""
+
+
+@frozen
+class Program:
+    """What a worker is for: a template, or a function of a trait."""
+
+    key: str
+    begin: Mapping[str, Any]
+    """What it is asked first."""
+    what: str
+    """What it is called in errors."""
+
+
+class Slots:
+    """So many calls at a time; others wait, in whatever event loop they are."""
+
+    def __init__(self, most: int) -> None:
+        self.free = most
+        self._waiting: deque[Future[None]] = deque()
+        self._lock = threading.Lock()
+
+    async def take(self) -> None:
+        with self._lock:
+            if self.free > 0:
+                self.free -= 1
+                return
+            turn: Future[None] = Future()
+            self._waiting.append(turn)
+        try:
+            await asyncio.wrap_future(turn)
+        except asyncio.CancelledError:
+            if not turn.cancel() and not turn.cancelled():  # it was given the slot in this moment
+                self.release()
+            raise
+
+    def release(self) -> None:
+        with self._lock:
+            while self._waiting:
+                turn = self._waiting.popleft()
+                if turn.set_running_or_notify_cancel():
+                    turn.set_result(None)
+                    return
+            self.free += 1
+
+
+class Pool:
+    """The workers of one application. Shared by all runs, items and event loops."""
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self.settings = settings
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        self._slots = Slots(settings.workers or cores)
+        self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        self._idle: OrderedDict[Worker, Program] = OrderedDict()
+        self._spare: list[Worker] = []
+        self._server: Server | None = None
+        self._primitives: Mapping[str, type] = {}
+
+    @property
+    def free(self) -> int:
+        """How many calls could begin now."""
+        return self._slots.free
+
+    def know(self, primitives: Mapping[str, type]) -> None:
+        """The primitives that templates may use from now on."""
+        if primitives and primitives != self._primitives:
+            self._primitives = dict(primitives)
+            self.close()
+
+    def close(self) -> None:
+        """End all processes. The next call starts others."""
+        with self._lock:
+            server, self._server = self._server, None
+            workers = [*self._idle, *self._spare]
+            self._idle.clear()
+            self._spare.clear()
+        for worker in workers:
+            worker.close()
+        if server is not None:
+            server.close()
+
+    @property
+    def server(self) -> Server:
+        """The server, started where there is none. Raises TemplateError."""
+        with self._starting:
+            if self._server is None or not self._server.runs:
+                try:
+                    self._server = Server(self.settings, self._primitives)
+                except OSError as error:
+                    raise TemplateError(f"the sandbox cannot be started: {one_line(error)}") from error
+            return self._server
+
+    async def begin(self, program: Program) -> tuple[dict[str, Any], str]:
+        """The reply to the first request, from a new worker, and how far that is locked. Raises as `ask` does."""
+        await self._slots.take()
+        try:
+            worker, said = await self._in_thread(partial(self._started, program), lambda made: self._discard(made[0]))
+            self._keep(worker, program)
+            return said, worker.level
+        finally:
+            self._slots.release()
+
+    async def ask(self, program: Program, request_for: Callable[[Worker], Mapping[str, Any]]) -> dict[str, Any]:
+        """The reply to a request, which may depend on what the worker remembers.
+
+        Raises FillError where data does not fit, and TemplateError for everything else that a template does: errors of
+        its own, too much time, the end of its process.
+        """
+        await self._slots.take()
+        worker: Worker | None = None
+        try:
+            worker = self._kept(program)
+            if worker is None:
+                begun = await self._in_thread(partial(self._started, program), lambda made: self._discard(made[0]))
+                worker = begun[0]
+            said = await self._called(worker, program, request_for(worker))
+        except BaseException:
+            if worker is not None:
+                self._discard(worker)
+            raise
+        else:
+            if said.get("error") == "time":
+                self._discard(worker)
+            else:
+                self._keep(worker, program)
+            return self._checked(program, said)
+        finally:
+            self._slots.release()
+
+    async def _called(self, worker: Worker, program: Program, request: Mapping[str, Any]) -> dict[str, Any]:
+        seconds = self.settings.hard_seconds
+        found: dict[str, Any]
+        try:
+            worker.send(request)
+            if not worker.slow:
+                try:
+                    found = worker.reply(QUICK)
+                    return found
+                except TooLate:
+                    worker.slow = True
+            else:
+                worker.slow = False  # perhaps the next call is quick
+            found = await self._in_thread(partial(worker.result, self.settings.seconds, seconds), lambda _: None)
+            return found
+        except (WorkerEnded, NoReply, TooLate) as error:
+            raise TemplateError(self._end_of(worker, program, error, seconds)) from None
+        except (ValueError, RecursionError) as error:  # of `send`
+            raise FillError(f"the data cannot be given to the template: {error}") from None
+
+    @staticmethod
+    async def _in_thread(call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
+        """Wait for a call in a thread; `undo` what it gives where its caller has gone meanwhile."""
+        left = threading.Event()
+        over = threading.Lock()
+        made: list[Any] = []
+
+        def work() -> Any:
+            found = call()
+            with over:
+                made.append(found)
+                if left.is_set():
+                    undo(found)
+            return found
+
+        try:
+            return (await in_own_thread(work, THREAD)).result()
+        except asyncio.CancelledError:
+            with over:
+                left.set()
+                for found in made:
+                    undo(found)
+            raise
+
+    def _started(self, program: Program) -> tuple[Worker, dict[str, Any]]:
+        """A new worker that has loaded the program, and what it said. Raises TemplateError."""
+        worker = self._fresh()
+        limit = self.settings.load_seconds
+        try:
+            worker.send(program.begin)
+            said = worker.result(limit, limit * PATIENCE)
+            self._checked(program, said, loading=True)
+        except (WorkerEnded, NoReply, TooLate) as error:
+            raise TemplateError(self._end_of(worker, program, error, limit * PATIENCE, "load_seconds")) from None
+        except BaseException as error:
+            self._discard(worker)
+            if type(error) is TemplateError and (absent := [n for n in worker.server.notes if ABSENT in n]):
+                raise TemplateError(f"{error} (in the sandbox: {'; '.join(absent)})") from None
+            raise
+        return worker, said
+
+    def _fresh(self) -> Worker:
+        """A worker that has loaded nothing; the next one is started meanwhile. Raises TemplateError."""
+        server = self.server
+        with self._lock:
+            spare = [worker for worker in self._spare if worker.server is server]
+            self._spare = []
+        worker = spare[0] if spare and spare[0].is_idle else server.fork()
+        threading.Thread(target=self._prepare, args=(server,), name=THREAD, daemon=True).start()
+        return worker
+
+    def _prepare(self, server: Server) -> None:
+        """Have a worker ready: half of the time that a template takes to start is that of its process."""
+        with suppress(TemplateError):
+            worker = server.fork()
+            with self._lock:
+                wanted = server is self._server and not self._spare
+                self._spare += [worker] if wanted else []
+            if not wanted:
+                self._discard(worker)
+
+    def _kept(self, program: Program) -> Worker | None:
+        """A worker of this program that waits, the last one used."""
+        with self._lock:
+            found = [worker for worker, kept in self._idle.items() if kept.key == program.key]
+            for worker in found:
+                del self._idle[worker]
+        usable = [worker for worker in found if worker.is_idle and worker.server is self._server]
+        for worker in found:
+            if worker not in usable:
+                self._discard(worker)
+        with self._lock:
+            for worker in usable[:-1]:
+                self._idle[worker] = program
+        return usable[-1] if usable else None
+
+    def _keep(self, worker: Worker, program: Program) -> None:
+        with self._lock:
+            self._idle[worker] = program
+            oldest = [self._idle.popitem(last=False)[0] for _ in range(len(self._idle) - self.settings.kept)]
+        for other in oldest:  # away from the event loop: the server may be starting another one
+            threading.Thread(target=self._discard, args=(other,), name=THREAD, daemon=True).start()
+
+    @staticmethod
+    def _discard(worker: Worker) -> None:
+        worker.server.end(worker)
+
+    def _checked(self, program: Program, said: dict[str, Any], *, loading: bool = False) -> dict[str, Any]:
+        """The reply, where it is no failure. Raises FillError and TemplateError."""
+        kind = said.get("error")
+        if kind is None:
+            return said
+        message = shortened(str(said.get("message")), LONGEST)
+        if kind == "fill":
+            raise FillError(message)
+        if kind == "time":
+            setting = "load_seconds" if loading else "seconds"
+            limit = f"{getattr(self.settings, setting):g} s of processor time"
+            raise TemplateError(f"{program.what} was stopped after {limit}{message}; {_MORE.format(setting)}")
+        raise TemplateError(message)
+
+    @staticmethod
+    def _end_of(
+        worker: Worker, program: Program, error: Exception, seconds: float, setting: str = "hard_seconds"
+    ) -> str:
+        """What is to be said of a worker that gave no reply; it is ended."""
+        code = worker.server.end(worker, wait=isinstance(error, WorkerEnded))
+        if isinstance(error, TooLate):
+            return f"{program.what} did not end within {seconds:g} s and was killed; {_MORE.format(setting)}"
+        if isinstance(error, NoReply):
+            return f"the process of {program.what} sent {error}, and was killed"
+        if code is None:
+            return "the server of the sandbox has ended"
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended itself with the exit code {code}"
+        return f"the process of {program.what} {how}"
+
+
+_MORE = "give it more time with [plugins.sandbox-runtime] {}"

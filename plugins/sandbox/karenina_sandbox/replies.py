@@ -1,0 +1,91 @@
+"""What workers say as values. They belong to the author of a template, so nothing is taken as it comes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
+
+from karenina_core.errors import ConfigError, TemplateError
+from karenina_core.values.convert import structure
+
+
+@frozen(kw_only=True)
+class Facts:
+    """What loading a template has shown."""
+
+    fields: tuple[TemplateField, ...]
+    trace_fields: tuple[TemplateField, ...]
+    schema: Mapping[str, Any]
+    ground_truth: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+    accepted: Mapping[str, tuple[Any, ...]] = field(factory=dict)
+
+
+def facts(said: Mapping[str, Any]) -> Facts:
+    """Raises TemplateError."""
+    try:
+        return structure(dict(said), Facts)
+    except ConfigError as error:
+        raise _unusable("the template", error) from None
+
+
+def values_of(said: Mapping[str, Any], names: frozenset[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The extracted values, and the fields that cannot be accepted, with the reason."""
+    values, refused = said.get("values"), said.get("not_acceptable")
+    if not isinstance(values, dict) or values.keys() != names or not _texts(refused):
+        raise _unusable("the extracted values", values)
+    return values, dict(refused or {})
+
+
+def verdict(said: Mapping[str, Any], names: frozenset[str]) -> FieldVerdict:
+    results, scores, strategy = said.get("field_results"), said.get("field_scores"), said.get("composition_strategy")
+    remarks, result, stable = said.get("remarks"), said.get("result"), said.get("stable")
+    usable = (
+        isinstance(result, bool)
+        and isinstance(stable, bool)
+        and isinstance(results, dict)
+        and isinstance(scores, dict)
+        and results.keys() <= names
+        and scores.keys() <= names
+        and all(value is None or isinstance(value, bool) for value in results.values())
+        and all(value is None or _is_number(value) for value in scores.values())
+        and (strategy is None or isinstance(strategy, str))
+        and isinstance(remarks, list)
+        and all(isinstance(remark, str) for remark in remarks)
+    )
+    if not usable:
+        raise _unusable("the verdict", dict(said))
+    return FieldVerdict(result, results, scores, strategy, tuple(remarks), stable)  # type: ignore[arg-type]  # checked
+
+
+def score(said: Mapping[str, Any]) -> float | None:
+    found = said.get("score")
+    if found is not None and not _is_number(found):
+        raise _unusable("the partial credit", found)
+    return None if found is None else float(found)
+
+
+def regex_verdict(said: Mapping[str, Any]) -> RegexVerdict:
+    try:
+        found = structure(dict(said), RegexVerdict)
+        json.dumps(found.details, allow_nan=False)
+    except (ConfigError, ValueError) as error:
+        raise _unusable("what the patterns found", error) from None
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+
+
+def _unusable(what: str, found: object) -> TemplateError:
+    return TemplateError(f"the process of the template sent something else than {what}: {found!s:.200}")

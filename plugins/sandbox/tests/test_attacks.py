@@ -1,0 +1,102 @@
+"""Templates that try to get out of the sandbox: as root and as an ordinary user nothing of them does."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+from attacks import ATTACKS  # type: ignore[import-not-found]  # beside this file
+
+HERE = Path(__file__).parent
+ORDINARY = (
+    *("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all,+dac_read_search"),
+    *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
+)
+"""Starts a program as an ordinary user, who may read the checkout wherever it is; nothing else of root is left."""
+USERS = ("root", "ordinary") if os.geteuid() == 0 else ("ordinary",)
+CALLS = {
+    "x86_64": {"unshare": 272, "landlock": 444, "prctl": 157},
+    "aarch64": {"unshare": 97, "landlock": 444, "prctl": 167},
+}[platform.machine()]
+Attacked = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Attacked:
+    """`attacked(user, denied, *names)`: what became of the attacks, run once in a process of this user, where the
+    kernel refuses the denied calls."""
+    known: dict[Any, dict[str, Any]] = {}
+
+    def run(user: str, denied: tuple[tuple[int, ...], ...] = (), *names: str) -> dict[str, Any]:
+        key = (user, denied, names)
+        if key not in known:
+            folder = tmp_path_factory.mktemp("attacked")
+            for part in (folder, *folder.parents[:2]):
+                part.chmod(0o777)
+            become = ORDINARY if user == "ordinary" and os.geteuid() == 0 else ()
+            command = [*become, sys.executable, str(HERE / "attacked.py"), str(folder), json.dumps(denied), *names]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+            assert done.returncode == 0, done.stderr
+            known[key] = json.loads(done.stdout)
+        return known[key]
+
+    return run
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_reaches_nothing_and_the_next_template_is_served(name: str, user: str, attacked: Attacked) -> None:
+    every = attacked(user)
+    found = every["attacks"][name]
+    assert every["user"] == (0 if user == "root" else every["user"] or 1)
+    assert found["outcome"] == "False" or found["outcome"].startswith("TemplateError: "), found
+    assert found["changes"] == []
+    assert found["next"] is True
+    assert len(found["outcome"]) < 2200
+    assert found["seconds"] < 60, "it held the host up"
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_server_outlives_every_attack(user: str, attacked: Attacked) -> None:
+    every = attacked(user)
+    assert every["level"] in LEVELS
+    assert len({found["server"] for found in every["attacks"].values()}) == 1
+
+
+LEVELS = ("sandbox-full", "sandbox-no-userns", "sandbox-seccomp-only")
+SAMPLE = ("read a secret", "write a file", "TCP", "UDP", "fork", "kill the host", "x32", "endless loop")
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize(
+    ("denied", "level"),
+    [
+        (("unshare",), "sandbox-no-userns"),
+        (("landlock",), "sandbox-seccomp-only"),
+        (("unshare", "landlock"), "sandbox-seccomp-only"),
+    ],
+)
+def test_with_less_than_everything_it_says_so_and_still_holds(
+    denied: tuple[str, ...], level: str, user: str, attacked: Attacked
+) -> None:
+    every = attacked(user, tuple((CALLS[name],) for name in denied), *SAMPLE)
+    here = attacked(user, (), *SAMPLE)["level"]  # this machine may offer less than everything
+    assert every["level"] == max(level, here, key=LEVELS.index)
+    for name, found in every["attacks"].items():
+        assert found["outcome"] == "False" or found["outcome"].startswith("TemplateError: "), name
+        assert found["changes"] == []
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_without_seccomp_nothing_is_run(user: str, attacked: Attacked) -> None:
+    every = attacked(user, ((CALLS["prctl"], 22),), *SAMPLE)
+    assert every["level"].startswith("refused: this kernel has no seccomp filters")

@@ -1,0 +1,146 @@
+"""The filter of system calls, on every architecture; and that the attacks do get out where nothing is locked."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from karenina_sandbox.syscalls import (
+    ALLOW,
+    ARCHITECTURE_AT,
+    ARCHITECTURES,
+    DENY,
+    EXECUTABLE,
+    JUMP_IF_AT_LEAST,
+    JUMP_IF_BITS,
+    JUMP_IF_EQUAL,
+    KILL,
+    LOAD,
+    NUMBER_AT,
+    PROTECTION_AT,
+    RETURN,
+    seccomp_filter,
+)
+
+sys.path.append(str(Path(__file__).parent))
+from attacks import ATTACKS
+
+OTHERS = {
+    "x86_64": {"open": 2, "socket": 41, "clone": 56, "fork": 57, "execve": 59, "kill": 62, "ptrace": 101, "prctl": 157},
+    "aarch64": {"openat": 56, "socket": 198, "clone": 220, "execve": 221, "kill": 129, "ptrace": 117, "prctl": 167},
+}
+
+
+def decided(program: bytes, audit: int, number: int, protection: int = 0) -> int:
+    """What the kernel does with a call, by its rules for the few instructions that the filter has."""
+    code = [struct.unpack_from("<HBBI", program, place) for place in range(0, len(program), 8)]
+    data = {NUMBER_AT: number, ARCHITECTURE_AT: audit, PROTECTION_AT: protection}
+    loaded, place = 0, 0
+    while True:
+        kind, if_true, if_false, value = code[place]
+        if kind == RETURN:
+            return value
+        if kind == LOAD:
+            loaded, place = data[value], place + 1
+            continue
+        holds = {
+            JUMP_IF_EQUAL: loaded == value,
+            JUMP_IF_AT_LEAST: loaded >= value,
+            JUMP_IF_BITS: bool(loaded & value),
+        }[kind]
+        place += 1 + (if_true if holds else if_false)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_what_is_not_listed_is_refused(name: str) -> None:
+    architecture = ARCHITECTURES[name]
+    program = seccomp_filter(architecture)
+    allowed = {number for number in range(600) if decided(program, architecture.audit, number) == ALLOW}
+    assert allowed == {*architecture.calls.values(), *architecture.mapping.values()}
+    for number in {*range(600), *(0x40000000 + number for number in range(600))} - allowed:
+        assert decided(program, architecture.audit, number) == DENY
+    assert not allowed & set(OTHERS[name].values())
+    assert len(allowed) < 40
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_call_of_another_architecture_ends_the_process(name: str) -> None:
+    program = seccomp_filter(ARCHITECTURES[name])
+    for other in (0x40000003, 0x40000028, *(found.audit for key, found in ARCHITECTURES.items() if key != name)):
+        assert {decided(program, other, number) for number in range(600)} == {KILL}
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_no_memory_becomes_executable(name: str) -> None:
+    architecture = ARCHITECTURES[name]
+    program = seccomp_filter(architecture)
+    for number in architecture.mapping.values():
+        for protection in range(8):
+            wanted = DENY if protection & EXECUTABLE else ALLOW
+            assert decided(program, architecture.audit, number, protection) == wanted
+
+
+UNLOCKED = """
+import ctypes, json, os, signal, socket, struct, subprocess, sys, threading, time
+from pydantic import BaseModel, ImportString, TypeAdapter, create_model
+MACHINE = {machine!r}
+def syscall(number_x86, number_arm, *arguments):
+    number = number_x86 if MACHINE == "x86_64" else number_arm
+    function = ctypes.CDLL(None, use_errno=True).syscall
+    function.restype = ctypes.c_long
+    result = function(ctypes.c_long(number), *[ctypes.c_long(a) if isinstance(a, int) else a for a in arguments])
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "syscall")
+    return result
+found = {{}}
+for name, code in json.loads(sys.stdin.read()).items():
+    space = dict(globals())
+    try:
+        exec(code, space)
+        found[name] = bool(space["attack"]())
+    except Exception as error:
+        found[name] = repr(error)
+print(json.dumps(found))
+"""
+REAL = (
+    *("read passwords", "read a secret", "read a secret by os", "read a secret by the C library", "map a secret"),
+    *("read a secret by openat2", "own environment in /proc", "list the root", "ask whether a file is there"),
+    *("look for a file by access", "write a file", "make a folder", "make a link", "file in memory", "environment"),
+    *("environment of the C library", "listen", "pair of sockets", "shell", "subprocess", "spawn", "thread"),
+    *("descriptor of the server", "own machine code", "memory that becomes code", "be traceable", "host name"),
+    *("work when not asked", "import string", "type hints", "pickle", "subclasses", "other modules", "UDP"),
+)
+"""Attacks that need nothing which is not there, and do no harm."""
+
+
+def test_the_attacks_get_out_where_nothing_is_locked(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("SECRET-7391")
+    facts: dict[str, Any] = {
+        "secret": tmp_path / "secret",
+        "folder": tmp_path,
+        "tcp": 1,
+        "udp": 9,
+        "unix": "x",
+        "host": 1,
+    }
+    codes = {name: ATTACKS[name].format(**facts).replace("{{", "{").replace("}}", "}") for name in REAL}
+    codes["work when not asked"] = codes["work when not asked"].replace("0.01, 0.01", "60")
+    done = subprocess.run(
+        [sys.executable, "-c", UNLOCKED.format(machine=platform.machine())],
+        input=json.dumps(codes),
+        env={**os.environ, "KARENINA_CANARY_KEY": "sk-canary"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {name: said for name, said in found.items() if said is not True} == {}

@@ -1,0 +1,142 @@
+"""What it costs to run the code of a benchmark in the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from karenina_sandbox.runtime import SandboxRuntime
+from karenina_sandbox.settings import SandboxSettings
+from karenina_template.primitives import NAMES
+
+from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig, templates
+from karenina_core.errors import TemplateError
+from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+
+from .measure import Row
+from .yardstick import yardstick
+
+__all__ = ["sandbox_rows"]
+
+PRIMITIVES = {name: getattr(templates, name) for name in NAMES}
+TEMPLATE = """
+from karenina.schemas.entities import BaseAnswer
+from pydantic import Field
+
+class Answer(BaseAnswer):
+    number: int = Field(description="The number that is given")
+
+    def model_post_init(self, __context):
+        self.correct = {"number": %d}
+
+    def verify(self) -> bool:
+        return self.number == self.correct["number"]
+"""
+ENDLESS = TEMPLATE.replace("return self", "while True: pass\n        return self")
+SECONDS = 1.0
+"""What a model takes for one reply on average; each takes from half to one and a half of that."""
+AT_ONCE = 50
+"""Items that are verified at a time."""
+
+
+def sandbox_rows(items: int) -> list[Row]:
+    """Wall clock, as what is waited for is another process."""
+    turns = [yardstick().wall for _ in range(3)]
+    rows = asyncio.run(_runtime_rows(items, median(turns)))
+    return [*rows, *_run_rows(5 * items)]
+
+
+async def _runtime_rows(items: int, turn: float) -> list[Row]:
+    runtime = SandboxRuntime(SandboxSettings(seconds=0.2, hard_seconds=0.5))
+    filled = await (await runtime.load(TEMPLATE % 0, PRIMITIVES)).build({"number": 0})
+    verify = []
+    for _ in range(2000):
+        began = time.perf_counter()
+        await filled.verify("It is 0.")
+        verify.append((time.perf_counter() - began) * 1000)
+        filled.steps = ()
+    starts = []
+    for number in range(5 * items):
+        began = time.perf_counter()
+        await runtime.load(TEMPLATE % number, PRIMITIVES)
+        starts.append((time.perf_counter() - began) * 1000)
+    server = runtime.pool.server.pid
+    memory = [_megabytes(pid) for pid in (server, *_children(server))]
+    after = [await _after_kill(runtime, number) for number in range(5)]
+    runtime.close()
+    few = f"p99 {sorted(verify)[1980]:.3f}; wall"
+    most = f"{len(memory) - 1} workers, the largest {max(memory):.0f} MB"
+    return [
+        Row("sandbox, verify", median(verify), 0.1, None, few, yardstick=turn),
+        Row("sandbox, start of a template", median(starts), 10.0, None, f"of {len(starts)}; wall", yardstick=turn),
+        Row("sandbox, next item after a kill", median(after), 10.0, None, "wall", yardstick=turn),
+        Row("sandbox, its server", memory[0], 150.0, None, f"after {len(starts)} templates; {most}", unit="MB"),
+    ]
+
+
+async def _after_kill(runtime: SandboxRuntime, number: int) -> float:
+    """Milliseconds from the end of a template that had to be killed to the verdict of another one."""
+    other = await (await runtime.load(TEMPLATE % -number, PRIMITIVES)).build({"number": 0})
+    endless = await (await runtime.load(ENDLESS % -number, PRIMITIVES)).build({"number": 0})
+    try:
+        await endless.verify("")
+    except TemplateError:
+        began = time.perf_counter()
+        await other.verify("")
+        return (time.perf_counter() - began) * 1000
+    raise AssertionError("an endless loop has ended")
+
+
+def _megabytes(pid: int) -> float:
+    found = Path(f"/proc/{pid}/status").read_text("ascii").partition("VmRSS:")[2].split()
+    return int(found[0]) / 1024 if found else 0.0  # of one that has ended already
+
+
+def _children(pid: int) -> Sequence[int]:
+    return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
+
+
+def _reply(request: ServedRequest) -> Any:
+    latency = SECONDS * (0.5 + zlib.crc32(request.text.encode()) % 1000 / 1000)
+    return Reply("It is 7." if request.schema is None else {"number": 7}, latency=latency)
+
+
+def _run_rows(questions: int) -> list[Row]:
+    """A run of so many templates, in the sandbox and trusted."""
+    benchmark = Benchmark.create("numbers").with_questions(
+        Question(id=f"q{n}", question=f"Which is {n}?", raw_answer="7", answer_template=TEMPLATE % n)
+        for n in range(questions)
+    )
+    walls: dict[str, float] = {}
+    outcomes: dict[str, list[str]] = {}
+    with ScriptedServer(_reply) as server:
+        answering, parsing = (
+            ModelConfig(model_name=name, interface="openai_endpoint", endpoint_base_url=server.url) for name in "aj"
+        )
+        for policy in ("trusted", "sandbox"):
+            app = Karenina.installed()
+            config = VerificationConfig(
+                answering_models=[answering],
+                parsing_models=[parsing],
+                code_policy=policy,  # type: ignore[arg-type]  # one of its words
+                concurrency=AT_ONCE,
+            )
+            began = time.perf_counter()
+            results = benchmark.run_verification(config, app=app)
+            walls[policy] = time.perf_counter() - began
+            outcomes[policy] = [str(result.outcome) for result in results]
+            app.loop.close()
+    assert outcomes["trusted"] == outcomes["sandbox"], "the sandbox must not change a result"
+    assert set(outcomes["sandbox"]) <= {"passed", "failed"}
+    ratio = walls["sandbox"] / walls["trusted"]
+    detail = f"wall; {questions} templates, replies of {SECONDS:g} s, {AT_ONCE} at once; budget 1.3 x trusted"
+    return [
+        Row("run, sandboxed by trusted", ratio, 1.3, ratio, detail, unit="x"),
+        Row("run, sandboxed", walls["sandbox"] * 1000, None, None, "wall"),
+        Row("run, trusted", walls["trusted"] * 1000, None, None, "wall"),
+    ]
