@@ -44,8 +44,8 @@ OTHER_CASES = {"i": "iI\u0130\u0131", "k": "kK\u212a", "s": "sS\u017f"}
 OTHER_LETTERS = re.compile(r"[^\W\x00-\x7f]")
 KINDS = re.ASCII | re.UNICODE
 STEPS = 100_000_000
-"""Parts of the pattern times characters of the text. RE2 took 6 to 25 ns for each where it took longest (`a[ab]{900}c` in
-random letters), so up to about two seconds; usually it takes a nanosecond for a byte."""
+"""Parts of the pattern times characters of the text. RE2 took 6 to 25 ns for each where it took longest
+(`a[ab]{900}c` in random letters), so up to about two seconds; usually it takes a nanosecond for a byte."""
 MEMORY = 1 << 20
 """Bytes for one form and what RE2 notes of the texts that it has read. Chosen, not measured."""
 
