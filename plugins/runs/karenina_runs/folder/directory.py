@@ -104,6 +104,7 @@ class RunDirectory:
                 if answers.asked_again:
                     configured[ASKED_AGAIN] = sorted(answers.asked_again)
             directory._write(FINGERPRINT, directory.fingerprint(prepared))
+            configured["trusted_code"] = prepared.trusted_code
             about = {**_manifest(prepared, source), **configured, "tool_servers": _tool_servers(answerers)}
             directory.update(**about, **facts)
         except BaseException:
