@@ -93,7 +93,8 @@ def _changes(before: Record, pieces: Sequence[Piece]) -> Iterator[str]:
         if key[0] == "function" or max(map(len, lines)) > LONGEST:
             yield f"{name}: {'new' if was is None else 'removed' if now is None else 'changed'}, not shown here"
         else:
-            yield "\n".join(difflib.unified_diff(*lines, f"{name}, trusted", f"{name}, now", lineterm=""))
+            ends = (f"{name}, trusted", f"{name}, now")
+            yield "\n".join(difflib.unified_diff(lines[0], lines[1], *ends, lineterm=""))
 
 
 def _name(piece: Piece) -> str:

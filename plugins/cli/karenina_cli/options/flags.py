@@ -81,8 +81,8 @@ def trusted_with(line: str, author: str = "the author of the benchmark", file: P
     try:
         yield
     except TemplateRefused as error:
-        always = f"\nor, for all runs of this very code:\nkarenina trust add {shlex.quote(str(file))}" if file else ""
-        raise TemplateRefused(f"{error}\nIf you trust {author}, type:\n{line}{always}") from error
+        always = f" (or, for all runs of this very code: karenina trust add {shlex.quote(str(file))})" if file else ""
+        raise TemplateRefused(f"{error}\nIf you trust {author}, type{always}:\n{line}") from error
 
 
 def trust_line(arguments: Sequence[str]) -> str:
