@@ -91,9 +91,9 @@ class Progress:
         return f"items, {self.errors} with errors" if self.errors else "items"
 
 
-PATIENCE = 5.0
-"""Seconds that the event loop has to answer the second signal. What holds it up for so long will hardly end soon; the
-longest turn that is expected in a run, a search for a pattern, takes two."""
+PATIENCE = 1.0
+"""Seconds that the event loop has to answer the second signal, so that the process has ended two seconds after it. No
+turn of the loop should take a tenth of that: searches for patterns have threads of their own."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
