@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve, field, fields, frozen
+from karenina_calls.files.bounded import read_bounded
 from karenina_calls.models.untrusted_models import as_foreign
 
 from karenina_core.errors import BenchmarkError, one_line
@@ -50,12 +51,7 @@ class Benchmark(BenchmarkData):
         """
         app, path = current(app), Path(path)
         try:
-            size = path.stat().st_size
-            if size > MAX_BYTES:
-                raise BenchmarkError(
-                    f"{path} has {size / 2**20:.0f} MB; benchmark files may have {MAX_BYTES // 2**20} MB"
-                )
-            data = path.read_bytes()
+            data = read_bounded(path, MAX_BYTES, pipes=True)
         except FileNotFoundError:
             raise BenchmarkError(f"there is no file {path}; check the path") from None
         except OSError as error:

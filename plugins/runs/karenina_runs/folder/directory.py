@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from attrs import asdict
+from karenina_calls.files.bounded import read_bounded, read_json
 from karenina_calls.ports.client import Model
 from karenina_calls.secrets.redaction import redactor
 
@@ -21,8 +22,9 @@ from karenina_core.errors import ConfigError, Problem, RunDirectoryError, one_li
 from ..answers.answers import ReplayStore
 from ..config.saved_config import recorded, rubric_definition
 from ..files.atomic_files import write_json
-from ..files.run_files import MANIFEST, check_place
+from ..files.run_files import MANIFEST, RESULTS, check_place
 from ..files.run_lock import LOCK, RunLock, owner_of
+from ..journal.reader import JOURNAL
 from ..plan.items import Prepared
 from ..results.stored import redacted
 from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
@@ -191,9 +193,13 @@ class RunDirectory:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a run directory. Raises ConfigError where there is none."""
+    """The manifest of a run directory. Raises ConfigError where there is none, and where a file of the run is a link:
+    whoever resumes the run would write to what it leads to."""
+    for name in (MANIFEST, RESULTS, JOURNAL, f"{JOURNAL}-wal", FINGERPRINT, ANSWERS, LOCK):
+        if (path / name).is_symlink():
+            raise ConfigError(f"{path / name} is a link; put a copy of what it leads to in its place")
     try:
-        found = json.loads((path / MANIFEST).read_text("utf-8"))
+        found = read_json(path / MANIFEST)
     except FileNotFoundError:
         raise ConfigError(f"{path} is no run directory: it has no {MANIFEST}; check the path") from None
     except OSError as error:
@@ -222,7 +228,7 @@ def read_fingerprint(path: Path) -> dict[str, Any]:
     """What the numbers of the run in a directory depend on. Raises ConfigError."""
     file, hint = path / FINGERPRINT, _put_back(path, FINGERPRINT)
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found = read_json(file)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be read, so it is unknown whether anything changed; {hint}") from error
     if not isinstance(found, dict) or not all(isinstance(found.get(name), dict) for name in OF_FINGERPRINT):
@@ -242,7 +248,7 @@ def _check_empty(path: Path) -> None:
     if all(p.name in (FINGERPRINT, ANSWERS, LOCK) or p.name.startswith(remains) for p in path.iterdir()):
         return
     try:
-        status = json.loads((path / MANIFEST).read_text("utf-8"))["status"]
+        status = read_json(path / MANIFEST)["status"]
     except (OSError, ValueError, KeyError, TypeError):
         what = f"other files); {ANOTHER}"
     else:
@@ -266,7 +272,7 @@ def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
             "name": benchmark.name,
             "version": benchmark.version,
             "path": str(source.absolute()) if source else None,
-            "sha256": hashlib.sha256(source.read_bytes()).hexdigest() if source else None,
+            "sha256": hashlib.sha256(read_bounded(source, pipes=True)).hexdigest() if source else None,
             "warnings": list(benchmark.warnings),
             "rubric": rubric_definition(prepared),
         },

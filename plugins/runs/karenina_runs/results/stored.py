@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, overload
 
 from attrs import define, field, fields, frozen, has
+from karenina_calls.files.bounded import read_json
 from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import BenchmarkError, ConfigError, RunDirectoryError
@@ -71,7 +72,7 @@ def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResul
     directory = path if path.is_dir() else path.parent
     file = path / RESULTS if path.is_dir() else path
     try:
-        manifest = json.loads((directory / MANIFEST).read_text("utf-8"))
+        manifest = read_json(directory / MANIFEST)
     except (OSError, ValueError):
         manifest = {}
     manifest = manifest if isinstance(manifest, dict) else {}

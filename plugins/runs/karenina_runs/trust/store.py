@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import frozen
+from karenina_calls.files.bounded import read_json
 
 from karenina_core.errors import ConfigError
 from karenina_core.values.benchmark import BenchmarkData
@@ -95,10 +95,10 @@ class TrustStore:
         found = []
         for path in self.folder.glob("*.json") if self.folder is not None else ():
             try:
-                about = json.loads(path.read_bytes())
+                about = read_json(path)
                 pieces = tuple(Piece(*row) for row in about["pieces"])
                 found.append(Record(path.stem, about["file"], about["benchmark"], about["added"], pieces))
-            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            except (OSError, ValueError, KeyError, TypeError):
                 continue  # not written by this class
         return sorted(found, key=lambda record: record.added, reverse=True)
 
