@@ -13,6 +13,7 @@ from karenina_runs.answers.answers import ReplayStore
 from karenina_runs.folder.directory import read_fingerprint, read_manifest
 from karenina_runs.journal import compression
 from karenina_runs.journal.compression import Bodies
+from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core import Benchmark
 from karenina_core.errors import BenchmarkError, ConfigError, KareninaError
@@ -55,6 +56,18 @@ def test_a_larger_document_is_not_read(run: Path) -> None:
         sparse.truncate(1 << 40)
     with pytest.raises(ConfigError, match="more than 256 MB"):
         read_manifest(run)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of Unix")
+def test_results_that_are_a_pipe_or_one_endless_line_are_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(run / "results.jsonl")
+    with pytest.raises(BenchmarkError, match="no regular file"):
+        VerificationResultSet.load(run)
+    (run / "results.jsonl").unlink()
+    (run / "results.jsonl").write_bytes(b"x" * 2000)
+    monkeypatch.setattr("karenina_runs.results.stored.MOST_BYTES", 1000)
+    with pytest.raises(BenchmarkError, match="line 1 has more than"):
+        VerificationResultSet.load(run)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "results.jsonl", "journal.sqlite", "run.lock"])
