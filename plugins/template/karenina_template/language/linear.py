@@ -82,31 +82,32 @@ class Linear:
     _engine: Any
     _to_the_end: bool
     """Whether it has a `$`, which in `re` is before a last line break too."""
+    _groups: int
+    _longest: int
+    """Characters of a text that it may read."""
 
     def reads(self, text: str) -> bool:
         """Whether what it finds in this text is what `re` finds, and soon."""
-        return not (self._to_the_end and text.endswith("\n")) and self._engine.programsize * len(text) <= STEPS
+        return len(text) <= self._longest and not (self._to_the_end and text.endswith("\n"))
 
     def search(self, text: str) -> Found | None:
         """The first match."""
         coded = text.encode()
-        return self._match(text, coded, self._engine.search(coded))
+        return self._found(text, coded, match) if (match := self._engine.search(coded)) else None
 
     def fullmatch(self, text: str) -> Found | None:
         """The match of the whole text."""
         coded = text.encode()
-        return self._match(text, coded, self._engine.fullmatch(coded))
+        return self._found(text, coded, match) if (match := self._engine.fullmatch(coded)) else None
 
-    def _match(self, text: str, coded: bytes, match: Any) -> Found | None:
-        if match is None:
-            return None
-        groups = self._engine.groups
-        return Found(text, match.span if len(coded) == len(text) else _Places(coded).spans(match, groups), groups)
+    def _found(self, text: str, coded: bytes, match: Any) -> Found:
+        as_it_is = len(coded) == len(text)
+        return Found(text, match.span if as_it_is else _Places(coded).spans(match, self._groups), self._groups)
 
     def matches(self, text: str) -> Generator[Found, None, int | None]:
         """The matches from left to right, up to one of no characters: after such a one, `re` goes on in its own way.
         Returns where that one is."""
-        coded, groups = text.encode(), self._engine.groups
+        coded, groups = text.encode(), self._groups
         places = _Places(coded) if len(coded) != len(text) else None
         for match in self._engine.finditer(coded):
             start, end = match.span()
@@ -149,11 +150,14 @@ class _Other(Exception):
 
 def linear(pattern: str, flags: int, text: str) -> Linear | None:
     """The form of the pattern that finds in this text what `re` finds, if there is one. `re` has to accept it."""
-    try:
-        text.isascii() or text.encode()
-    except UnicodeEncodeError:  # half of a character
-        return None
-    form = _form(pattern, flags, not text.isascii() and OTHER_LETTERS.search(text) is not None)
+    wide = False
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half of a character
+            return None
+        wide = OTHER_LETTERS.search(text) is not None
+    form = _form(pattern, flags, wide)
     return form if form is not None and form.reads(text) else None
 
 
@@ -170,7 +174,8 @@ def _form(pattern: str, flags: int, wide: bool) -> Linear | None:
         read = parser.parse(pattern, flags)
         writer = _Writer(wide)
         written = writer.sequence(read, read.state.flags)
-        return Linear(re2.compile(written.encode(), options), writer.to_the_end)
+        engine = re2.compile(written.encode(), options)
+        return Linear(engine, writer.to_the_end, engine.groups, STEPS // engine.programsize)
     except (_Other, UnicodeEncodeError, RecursionError, FutureWarning, re2.error):
         return None  # of a set within a set, `re` warns
 
