@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import pickletools
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -92,7 +93,9 @@ def _as_json(value: attrs.AttrsInstance) -> str:
 
 def _of_source(text: str) -> Iterator[str]:
     try:
-        nodes = list(ast.walk(ast.parse(text)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the author's escapes
+            nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         yield "(cannot be parsed)"
         return
