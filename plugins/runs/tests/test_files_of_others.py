@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from collections.abc import Callable
@@ -15,8 +16,9 @@ from karenina_runs.journal import compression
 from karenina_runs.journal.compression import Bodies
 from karenina_runs.results.results import VerificationResultSet
 
-from karenina_core import Benchmark
+from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
 from karenina_core.errors import BenchmarkError, ConfigError, KareninaError
+from karenina_core.testing import ScriptedLLM, application
 
 DEEP = "[" * 100_000
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
@@ -29,6 +31,21 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
 def run(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run that has ended."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    exact = {"type": "str", "description": "x", "ground_truth": "A", "verify_with": {"type": "ExactMatch"}}
+    text = json.dumps({"fields": [{"name": "a", **exact}]})
+    question = Question(id="q", question="q?", answer_template=text, template_language="karenina-template")
+    model = ModelConfig(model_name="m", interface="scripted")
+    llm = ScriptedLLM(lambda call: {"a": "A"} if call.task == "parsing" else "A")
+    config = VerificationConfig(answering_models=[model], parsing_models=[model])
+    benchmark = Benchmark.create("b").with_questions([question])
+    benchmark.run_verification(config, app=application(llm, installed=True), run_dir=folder)
     return folder
 
 
@@ -79,6 +96,21 @@ def test_a_run_directory_whose_files_are_links_is_refused(name: str, run: Path, 
     with pytest.raises(ConfigError, match="is a link"):
         read_manifest(run)
     assert mine.read_text() == "{}"
+
+
+@pytest.mark.parametrize("name", ["repair", "repairs"])
+@pytest.mark.parametrize(
+    "value", ["/etc", "..", "repairs/..", "repairs/../../x", "repairs/a/b", "repairs", "repairs/", 7]
+)
+def test_a_manifest_leads_to_no_folder_outside(name: str, value: Any, tmp_path: Path, ended: Path) -> None:
+    manifest = json.loads((ended / "manifest.json").read_text("utf-8"))
+    assert read_manifest(ended)
+    other = tmp_path / "other"
+    other.mkdir()
+    changed = manifest | {name: value if name == "repair" else [value]}
+    (other / "manifest.json").write_text(json.dumps(changed), "utf-8")
+    with pytest.raises(ConfigError, match=f"'{name}' cannot be what it says"):
+        read_manifest(other)
 
 
 def test_a_body_that_unpacks_to_more_than_it_may_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:

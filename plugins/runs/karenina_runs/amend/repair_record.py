@@ -29,7 +29,7 @@ from ..execute.continuation import CONTINUATIONS, PASSING, Continuation, Keeper,
 from ..files.atomic_files import write_atomically, write_json
 from ..files.run_files import MANIFEST, RESULTS
 from ..files.run_lock import LOCK, RunLock
-from ..folder.directory import ANSWERS, ASKED_AGAIN, read_manifest
+from ..folder.directory import ANSWERS, ASKED_AGAIN, REPAIRS, read_manifest
 from ..folder.fingerprint import digest_of
 from ..journal.check import MARKED
 from ..journal.connection import opened
@@ -38,7 +38,7 @@ from ..journal.reader import JOURNAL, JournalReader
 from ..plan.items import Item, Prepared
 
 REPAIR = "repair.json"
-FOLDER = "repairs"
+FOLDER = REPAIRS
 UNDONE = "undone"
 """The status of a repair that was taken back."""
 SCHEMA_VERSION = "1.0"

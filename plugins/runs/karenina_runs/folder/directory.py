@@ -35,6 +35,15 @@ ASKED_AGAIN = "answers_asked_again"
 """Key of the manifest: answers that the run was given and that a repair generates again; see `ReplayStore`."""
 FORMAT_VERSION = "1.0"
 ANOTHER = "choose another (--out DIR, or --fork DIR)"
+REPAIRS = "repairs"
+
+
+def _is_repair(name: object) -> bool:
+    """Whether it names a folder within that of the repairs: from a stranger's run it could lead anywhere."""
+    folder, _, own = name.partition("/") if isinstance(name, str) else ("", "", "")
+    return folder == REPAIRS and own.strip(".") != "" and not set(own) & set("/\\\0")
+
+
 PARTS: dict[str, Callable[[Any], bool]] = {
     "run_name": lambda value: isinstance(value, str),
     "status": lambda value: isinstance(value, str),
@@ -46,6 +55,8 @@ PARTS: dict[str, Callable[[Any], bool]] = {
         isinstance(value, list)
         and all(isinstance(row, dict) and isinstance(row.get("question_id"), str) for row in value)
     ),
+    "repair": lambda value: value is None or _is_repair(value),
+    "repairs": lambda value: value is None or (isinstance(value, list) and all(map(_is_repair, value))),
 }
 """What a manifest must have for its run to be resumed."""
 MOST_PROCESSES = 20
@@ -195,7 +206,7 @@ class RunDirectory:
 def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of a run directory. Raises ConfigError where there is none, and where a file of the run is a link:
     whoever resumes the run would write to what it leads to."""
-    for name in (MANIFEST, RESULTS, JOURNAL, f"{JOURNAL}-wal", FINGERPRINT, ANSWERS, LOCK):
+    for name in (MANIFEST, RESULTS, JOURNAL, f"{JOURNAL}-wal", FINGERPRINT, ANSWERS, LOCK, REPAIRS):
         if (path / name).is_symlink():
             raise ConfigError(f"{path / name} is a link; put a copy of what it leads to in its place")
     try:
