@@ -60,6 +60,14 @@ def test_documents_of_a_run_directory_that_are_none_are_refused(name: str, text:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of Unix")
+@pytest.mark.parametrize("name", ["results.jsonl", "journal.sqlite", "journal.sqlite-wal", "run.lock", "repairs"])
+def test_a_run_directory_with_a_pipe_is_refused(name: str, run: Path) -> None:
+    os.mkfifo(run / name)
+    with pytest.raises(ConfigError, match="is not what a run keeps there"):
+        read_manifest(run)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of Unix")
 @pytest.mark.parametrize("name", READERS)
 def test_a_pipe_in_a_run_directory_holds_up_nothing(name: str, run: Path) -> None:
     file, read = READERS[name]

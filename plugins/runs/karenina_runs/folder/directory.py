@@ -204,11 +204,14 @@ class RunDirectory:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a run directory. Raises ConfigError where there is none, and where a file of the run is a link:
-    whoever resumes the run would write to what it leads to."""
+    """The manifest of a run directory. Raises ConfigError where there is none, and where a file of the run is a link,
+    since whoever resumes the run would write to what it leads to, or a pipe, which could be read for ever."""
     for name in (MANIFEST, RESULTS, JOURNAL, f"{JOURNAL}-wal", FINGERPRINT, ANSWERS, LOCK, REPAIRS):
-        if (path / name).is_symlink():
-            raise ConfigError(f"{path / name} is a link; put a copy of what it leads to in its place")
+        file = path / name
+        if file.is_symlink():
+            raise ConfigError(f"{file} is a link; put a copy of what it leads to in its place")
+        if file.exists() and not (file.is_dir() if name == REPAIRS else file.is_file()):
+            raise ConfigError(f"{file} is not what a run keeps there; remove it")
     try:
         found = read_json(path / MANIFEST)
     except FileNotFoundError:
