@@ -117,6 +117,16 @@ class Linear:
             yield Found(text, span, groups)
         return None
 
+    def rounds(self, text: str) -> Generator[None, None, int | None]:
+        """As often as there are `matches`, for those who only count them."""
+        coded = text.encode()
+        for match in self._engine.finditer(coded):
+            start, end = match.span()
+            if start == end:
+                return len(coded[:start].decode())
+            yield
+        return None
+
 
 @define
 class _Places:

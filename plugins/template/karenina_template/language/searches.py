@@ -221,19 +221,21 @@ class Expression:
 
     def matches(self, text: str) -> list[Any]:
         """All matches that do not overlap, from left to right."""
-        return self._timed(lambda limit: list(self._each(text, limit)), SECONDS + PER_CHARACTER * len(text))
+        return self._timed(
+            lambda limit: list(self._each(text, limit, counted=False)), SECONDS + PER_CHARACTER * len(text)
+        )
 
     def count(self, text: str, most: int) -> int:
         """How many matches there are, counted up to `most`."""
 
         def counted(limit: float) -> int:
-            return sum(1 for _ in islice(self._each(text, limit), most))
+            return sum(1 for _ in islice(self._each(text, limit, counted=True), most))
 
         return self._timed(counted, SECONDS + PER_CHARACTER * len(text))
 
-    def _each(self, text: str, limit: float) -> Iterator[Any]:
+    def _each(self, text: str, limit: float, *, counted: bool) -> Iterator[Any]:
         ends, look = time.thread_time() + limit, time.monotonic() + limit
-        for match in self._found(text, limit):
+        for match in self._found(text, limit, counted=counted):
             yield match
             if time.monotonic() > look:  # each of them may have been quick; this clock is the quicker one to read
                 left = ends - time.thread_time()
@@ -241,10 +243,10 @@ class Expression:
                     raise TimeoutError
                 look = time.monotonic() + left
 
-    def _found(self, text: str, limit: float) -> Iterator[Any]:
+    def _found(self, text: str, limit: float, *, counted: bool) -> Iterator[Any]:
         start: int | None = 0
         if form := linear(self.pattern, self.flags, text):
-            start = yield from form.matches(text)
+            start = yield from (form.rounds(text) if counted else form.matches(text))
         if start is not None:
             yield from self._engine.finditer(text, start, concurrent=True, timeout=limit)
 
