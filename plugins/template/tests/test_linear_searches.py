@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
@@ -151,9 +152,12 @@ def test_texts_that_the_linear_form_would_not_read_are_left_to_it_too(pattern: s
     assert (found and found.span()) == (own and own.span())
 
 
-def test_without_re2_every_pattern_is_searched_for_with_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("there", [None, ModuleType("re2")], ids=["nothing", "another package"])
+def test_without_re2_every_pattern_is_searched_for_with_a_time_limit(
+    there: ModuleType | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pattern = "(b+)(c)|b"
-    monkeypatch.setitem(sys.modules, "re2", None)
+    monkeypatch.setitem(sys.modules, "re2", there)
     module._form.cache_clear()
     try:
         assert linear(pattern, 0, "bc") is None

@@ -175,9 +175,10 @@ def linear(pattern: str, flags: int, text: str) -> Linear | None:
 def _form(pattern: str, flags: int, wide: bool) -> Linear | None:
     try:
         import re2  # type: ignore[import-untyped]  # it brings no types, and is not made for every system
-    except ImportError:
+
+        options = re2.Options()
+    except (ImportError, AttributeError):  # other packages have a module of this name
         return None
-    options = re2.Options()
     options.log_errors = False
     options.max_mem = MEMORY
     try:
