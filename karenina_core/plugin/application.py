@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import partial
+from traceback import walk_tb
 from typing import Any, TypeVar, cast
 
 import pluggy
@@ -240,13 +241,28 @@ class Karenina:
                 around = wrap(**arguments)
             except KareninaError:
                 raise
-            except Exception as error:  # a plugin's own code
+            except (Exception, SystemExit) as error:  # a plugin's own code
                 raise PluginError(f"{hook} of plugin {plugin!r} failed{what}: {one_line(error)}") from error
             if around is not None and not callable(around):
                 raise PluginError(f"{hook} of plugin {plugin!r} must return a coroutine function or None")
             if around is not None:
                 found.append((plugin, around))
         return found
+
+    def first(self, hook: str, **arguments: Any) -> Any:
+        """What the first plugin gives that does not return None. Raises PluginError, which names a plugin that fails,
+        and what KareninaError a plugin raises."""
+        try:
+            return getattr(self._manager.hook, hook)(**arguments)
+        except KareninaError:
+            raise
+        except (Exception, SystemExit) as error:  # a plugin's own code
+            codes = {
+                getattr(impl.function, "__code__", None): impl.plugin_name
+                for impl in getattr(self._manager.hook, hook).get_hookimpls()
+            }
+            within = (codes[frame.f_code] for frame, _ in walk_tb(error.__traceback__) if frame.f_code in codes)
+            raise PluginError(f"{hook} of plugin {next(within, '?')!r} failed: {one_line(error)}") from error
 
     def observe(self, hook: str, **arguments: Any) -> None:
         """Call the observers. One that raises is logged; nothing else happens to it."""

@@ -40,6 +40,7 @@ def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     shutil.copytree(repository / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_DATA_HOME", str(Path.cwd() / "data"))  # what is trusted there is trusted nowhere else
     for name in list(os.environ):
         if name.startswith(("KARENINA_", "PYTEST_ADDOPTS")):
             monkeypatch.delenv(name)

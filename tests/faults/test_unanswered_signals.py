@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from karenina_runs.results.results import VerificationResultSet
 from karenina_core import Benchmark, Question
 
 SCRIPT = Path(sys.executable).with_name("karenina")
+ROOM = 10.0
+"""Seconds beside what is promised: the machine may be busy. `--long` is for a quiet one, and leaves none."""
 QUICK = """
 class Answer(BaseAnswer):
     def ground_truth(self):
@@ -68,7 +71,7 @@ def wait_for(marker: Path, process: subprocess.Popen[str]) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("stuck", [BUSY, SEARCHING], ids=["a loop", "a search"])
 def test_the_second_signal_ends_a_process_that_does_not_answer(
-    number: signal.Signals, stuck: str, tmp_path: Path
+    number: signal.Signals, stuck: str, tmp_path: Path, long: bool
 ) -> None:
     folder, marker = tmp_path / "run", tmp_path / "reached"
     process = begun(folder, marker, QUICK + STUCK + stuck)
@@ -77,8 +80,10 @@ def test_the_second_signal_ends_a_process_that_does_not_answer(
         process.send_signal(number)
         time.sleep(0.5)
         assert process.poll() is None, "the first one waits for what is under way"
+        at = time.monotonic()
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
+        assert time.monotonic() - at < (2.0 if long else 2.0 + ROOM)
     finally:
         process.kill()
     assert process.returncode == 130, err
@@ -99,3 +104,31 @@ def test_code_that_does_not_end_while_a_template_is_loaded_holds_up_nothing(tmp_
         process.kill()
     assert process.returncode == 130, err
     assert read_status(folder).state == "interrupted"
+
+
+def test_one_signal_ends_a_run_that_searches_for_patterns_of_a_template_that_is_data(
+    tmp_path: Path, long: bool
+) -> None:
+    """Twenty patterns, each of which takes two seconds until it is stopped, and none a call that would be lost."""
+    slow = {"type": "TraceRegex", "pattern": "(?!x)(a|aa)+$"}
+    field = {"type": "bool", "description": "x", "ground_truth": True, "is_trace": True, "verify_with": slow}
+    template = json.dumps({"fields": [{"name": f"f{number}", **field} for number in range(20)]})
+    question = Question(id="q", question="q?", answer_template=template, template_language="karenina-template")
+    Benchmark.create("b").with_questions([question]).save(tmp_path / "bench.jsonld")
+    (tmp_path / "answers.json").write_text(json.dumps({"q": "a" * 60 + "b"}), "utf-8")
+    folder = tmp_path / "run"
+    command = [SCRIPT, "verify", tmp_path / "bench.jsonld", "--manual-traces", tmp_path / "answers.json"]
+    options = ["--answering-interface", "manual", "--parsing-model", "nobody", "--parsing-interface", "openai_endpoint"]
+    address = ["--parsing-base-url", "http://127.0.0.1:9/v1", "--out", folder]
+    process = subprocess.Popen([*map(str, (*command, *options, *address))], stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(folder / "manifest.json", process)
+        time.sleep(1.0)
+        at = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert time.monotonic() - at < (2.0 if long else 2.0 + ROOM)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert f"karenina resume {folder}" in err

@@ -16,6 +16,7 @@ from karenina_runs.config.config_file import RunConfig
 from karenina_runs.plan.prepare import default_mode, settings_problems, why_left_out
 from karenina_runs.plan.rubrics import all_rubrics, check_names, check_types, rubric_of
 from karenina_runs.plan.templates import TemplateLoader
+from karenina_runs.trust.store import trusted_digest
 from karenina_template.lint.lint import Finding, lint_benchmark, lint_template
 from karenina_vocabulary.handle import TemplateHandle
 
@@ -232,7 +233,7 @@ def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         benchmark = Benchmark.load(path, app=app)
         ids = [question.id for question in benchmark]
         chosen = ids if options["questions"] is None else select_questions(options["questions"], ids)
-        found = asyncio.run(validated(app, benchmark, chosen, "trusted" if options["trust"] else "sandbox"))
+        found = asyncio.run(validated(app, benchmark, chosen, _policy(benchmark, options["trust"])))
         trusting = None
         if any(question.state == "not_checked" for question in found.questions):
             group, command, *rest = arguments
@@ -253,6 +254,10 @@ def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
     if not found.usable:
         return COULD_NOT_RUN
     return GATE_FAILED if options["strict"] and not found.tight else OK
+
+
+def _policy(benchmark: BenchmarkData, trusted: bool) -> CodePolicy:
+    return "trusted" if trusted or trusted_digest(benchmark, "sandbox") else "sandbox"
 
 
 async def validated(

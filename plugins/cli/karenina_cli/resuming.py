@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from karenina_calls.files.bounded import read_json
 from karenina_runs.amend.extension import Extending, extending, rebuilt_with
 from karenina_runs.amend.extension import Wanted as Extension
 from karenina_runs.amend.repair import RepairPlan, RepairSelection, begun_repair, planned_repair, undo_repair
@@ -120,7 +120,7 @@ def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             note(f"making {_counted(plan)} again; what was there before is in {_kept(found)}")
         progress = Progress(found.items, quiet=options["quiet"], done=found.done)
         results = carried_out(found.carry_out, progress, folder)
-        document = json.loads((_kept(found) / REPAIR).read_bytes())
+        document = read_json(_kept(found) / REPAIR)
         names = ("mode", "status", "rows", "selected", "outcomes_before", "outcomes_after", "changed")
         outcome = {"kept_in": str(_kept(found)), **{name: document.get(name) for name in names}}
         changes = "The repair has not ended."

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from karenina_calls.files.process_cleanup import end_children
 from karenina_runs.execute.control import RunControl
 from karenina_runs.folder.status import cancel_command, read_status, resume_command
 from karenina_runs.results.results import VerificationResultSet
@@ -91,9 +92,12 @@ class Progress:
         return f"items, {self.errors} with errors" if self.errors else "items"
 
 
-PATIENCE = 5.0
-"""Seconds that the event loop has to answer the second signal. What holds it up for so long will hardly end soon; the
-longest turn that is expected in a run, a search for a pattern, takes two."""
+PATIENCE = 1.0
+"""Seconds that the event loop has to answer the second signal, so that the process has ended two seconds after it. No
+turn of the loop should take a tenth of that: searches for patterns have threads of their own."""
+ENDING = 1.5
+"""Seconds that all that is under way has to end after the loop has answered it, which takes tenths of one; what does
+not, be it a task that is not to be cancelled, a thread or a program, is ended with the process."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -101,10 +105,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def answered_signals(interrupted: Callable[[], None], message: str) -> Iterator[None]:
     """Call `interrupted` in the running event loop for each signal.
 
-    Where the loop has not answered the second one for `PATIENCE` seconds, because a template's code does not end, the
-    process writes `message` to stderr and exits at once: what a run has acknowledged is on the disk. This needs
-    Python to run the handlers of signals, as it does between two lines of Python and within `re`, not in C code that
-    keeps the interpreter to itself. Without effect on Windows, and in a thread other than the main one.
+    Where the loop has not answered the second one for `PATIENCE` seconds, because a template's code does not end, or
+    the process has not ended `ENDING` seconds after it has, it kills the programs that it has started, writes
+    `message` to stderr and exits at once: what a run has acknowledged is on the disk. This needs Python to run the
+    handlers of signals, as it does between two lines of Python and within `re`, not in C code that keeps the
+    interpreter to itself. Without effect on Windows, and in a thread other than the main one.
     """
     came = 0
 
@@ -116,11 +121,13 @@ def answered_signals(interrupted: Callable[[], None], message: str) -> Iterator[
             signal.setitimer(signal.ITIMER_REAL, PATIENCE)
 
     def unanswered(number: int, frame: FrameType | None) -> None:
+        end_children()
         os.write(2, f"{message}\n".encode(errors="replace"))  # stderr may be locked by what was interrupted
         os._exit(INTERRUPTED)
 
     def answered() -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        if came >= 2:
+            signal.setitimer(signal.ITIMER_REAL, ENDING)
         interrupted()
 
     loop, installed = asyncio.get_running_loop(), False
@@ -132,7 +139,7 @@ def answered_signals(interrupted: Callable[[], None], message: str) -> Iterator[
     try:
         yield
     finally:
-        if installed:
+        if installed and came < 2:  # else what waits for threads, after this, has to end too
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 

@@ -138,5 +138,5 @@ def _prepared(path: Path, options: Mapping[str, Any], trusting: str) -> Prepared
     if options["questions"] is not None:
         ids = select_questions(options["questions"], [question.id for question in benchmark])
     answers = given_answers(options, loaded.app)
-    with trusted_with(trusting, f"the author of {path}"):
+    with trusted_with(trusting, f"the author of {path}", path):
         return prepare(benchmark, loaded.config, app=loaded.app, question_ids=ids, answers=answers)

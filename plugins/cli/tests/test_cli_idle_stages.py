@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,21 @@ import time
 from karenina_core import ArtifactKeys, Stage, hookimpl
 
 
+async def stubborn():
+    while True:
+        try:
+            await asyncio.sleep(1e6)
+        except asyncio.CancelledError:
+            pass
+
+
 class Lookup(Stage):
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
     blocking = BLOCKING
 
     EXECUTE(self, context):
         if context.question.id == "q1":
+            open("reached", "w").close()
             HANG
 
 
@@ -38,9 +49,15 @@ HANGS = {
     "waits": ("False", "async def execute", "await asyncio.sleep(1e6)"),
     "blocks a thread": ("True", "def execute", "threading.Event().wait()"),
     "blocks the loop": ("False", "def execute", "time.sleep(1e6)"),
+    "blocks a thread of the pool": ("False", "async def execute", "await asyncio.to_thread(threading.Event().wait)"),
+    "is not to be cancelled": ("False", "async def execute", "await stubborn()"),
 }
 LIMIT = 5
 """Seconds: far more than any stage of the others needs, also on a machine that is busy."""
+
+
+ROOM = 10.0
+"""Seconds beside the two that are promised: the machine may be busy."""
 
 
 @pytest.fixture
@@ -111,3 +128,26 @@ def test_a_stage_that_blocks_the_event_loop_is_named_while_it_does(
     assert "WARNING" in line
     assert "stage='Lookup'" in line
     assert "execute (lookup-checks/lookup.py:" in line
+
+
+@pytest.mark.parametrize("how", HANGS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_two_signals_end_a_run_whose_stage_hangs(
+    how: str, number: signal.Signals, hanging: Callable[..., subprocess.Popen[str]]
+) -> None:
+    with ScriptedServer(answers) as server:
+        process = hanging(how, server.url)
+        try:
+            while not Path("reached").exists():
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.02)
+            process.send_signal(number)
+            try:  # the first one waits for calls only; a stage that can be cancelled is
+                _, err = process.communicate(timeout=1.5)
+            except subprocess.TimeoutExpired:
+                process.send_signal(number)
+                _, err = process.communicate(timeout=2.0 + ROOM)
+        finally:
+            process.kill()
+    assert process.returncode == 130, err
+    assert "To continue, type: karenina resume" in err

@@ -253,7 +253,10 @@ def test_a_plugin_that_fails_to_resolve_a_model_is_named(run: Run, write_benchma
     install("karenina-lost", {"a-lost": "lost_plugin"}, group="karenina.plugins", lost_plugin=source)
     result = run("verify", write_benchmark("q0"), "--answering-model", "provider/name", "--parsing-model", "j")
     assert result.exit_code == 1
-    assert "Error: a plugin failed to resolve the model 'provider/name': KeyError" in result.stderr
+    assert (
+        "a plugin failed to resolve the model 'provider/name': karenina_resolve_model of plugin 'a-lost'"
+        in result.stderr
+    )
 
 
 def test_quiet_is_silent_about_progress_only(run: Run, write_benchmark: Files, served: Any) -> None:

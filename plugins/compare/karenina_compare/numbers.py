@@ -127,7 +127,7 @@ def planned_items(run_dir: Path) -> int:
     """How many items a run planned, of all models together; 0 where its manifest does not say."""
     try:
         return int(json.loads((run_dir / MANIFEST).read_text("utf-8"))["items"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0
 
 

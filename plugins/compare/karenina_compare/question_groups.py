@@ -97,7 +97,7 @@ def grouping(name: str) -> Cluster:
         return groups
     try:
         table = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name}: no JSON ({error}); give one object of question ids and groups") from error
     wrong = not isinstance(table, dict) or any(not isinstance(group, str | int) for group in table.values())
     if wrong:

@@ -19,6 +19,7 @@ from typing import IO, Any, TypeVar, get_args
 from weakref import WeakKeyDictionary
 
 from attrs import define, evolve, field
+from karenina_calls.files.bounded import LEVELS_OF_RECORDS, MOST_RECORDED, json_bounded, read_bounded
 from karenina_calls.ports.item_calls import current_item
 from karenina_calls.ports.port_calls import LLMCall
 from karenina_calls.ports.structured import instruction
@@ -111,7 +112,7 @@ class Recording:
         self._removed: dict[str, set[str]] = {}
         """By key: what the secrets were the values of that are not in a reply any more."""
         try:
-            lines = self.path.read_text("utf-8").split("\n")
+            lines = read_bounded(self.path, MOST_RECORDED).decode("utf-8").split("\n")
         except FileNotFoundError:
             raise ConfigError([Problem("replay", f"there is no file {self.path}; make one with --record")]) from None
         except (OSError, UnicodeDecodeError) as error:
@@ -122,7 +123,7 @@ class Recording:
 
     def _take(self, number: int, text: str) -> None:
         try:
-            line = json.loads(text)
+            line = json_bounded(text, LEVELS_OF_RECORDS)
             key = line["key"]
             if line["format"] != FORMAT:
                 raise ValueError(f"its format is {line['format']!r}, this program reads {FORMAT}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -219,3 +220,13 @@ def test_a_row_with_too_few_cells_is_named_and_one_that_was_cut_off_is_left_out(
     file.write_text(f'{whole}"q",true\r\n', "utf-8", newline="")
     with pytest.raises(BenchmarkError, match="row 3: 2 cells"):
         list(read_rows(file))
+
+
+@pytest.mark.parametrize("row", ['"' * 200_000 + "x\n", '"a"b"' * 40_000 + "\n", ',"'.join(["x"] * 50_001) + "\n"])
+def test_a_row_of_quotation_marks_is_refused_at_once(tmp_path: Path, row: str) -> None:
+    """From each of them on, looking to the end would take minutes."""
+    (tmp_path / "file.csv").write_text(row, "utf-8")
+    began = time.thread_time()
+    with pytest.raises(BenchmarkError, match=r"file\.csv"):
+        read_columns(tmp_path / "file.csv")
+    assert time.thread_time() - began < 5

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve, field, fields, frozen
+from karenina_calls.files.bounded import read_bounded
 from karenina_calls.models.untrusted_models import as_foreign
 
-from karenina_core.errors import BenchmarkError, one_line
+from karenina_core.errors import BenchmarkError, KareninaError, PluginError
 from karenina_core.plugin.application import Karenina, current
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import VerificationConfig
@@ -50,26 +51,23 @@ class Benchmark(BenchmarkData):
         """
         app, path = current(app), Path(path)
         try:
-            size = path.stat().st_size
-            if size > MAX_BYTES:
-                raise BenchmarkError(
-                    f"{path} has {size / 2**20:.0f} MB; benchmark files may have {MAX_BYTES // 2**20} MB"
-                )
-            data = path.read_bytes()
+            data = read_bounded(path, MAX_BYTES, pipes=True)
         except FileNotFoundError:
             raise BenchmarkError(f"there is no file {path}; check the path") from None
         except OSError as error:
             raise BenchmarkError(f"{path} cannot be read: {error.strerror}") from error
         try:
-            loaded = app.hooks.karenina_load_benchmark(path=path, data=data, app=app)
+            loaded = app.first("karenina_load_benchmark", path=path, data=data, app=app)
         except BenchmarkError:
             raise
-        except Exception as error:
-            raise BenchmarkError(f"{path} cannot be read as a benchmark: {one_line(error)}") from error
+        except KareninaError as error:
+            raise BenchmarkError(f"{path} cannot be read as a benchmark: {error}") from error
         if loaded is None:
             raise BenchmarkError(
                 f"no installed loader reads {path.name}; install karenina-jsonld for .jsonld files.{app.inactive()}"
             )
+        if not isinstance(loaded, BenchmarkData):
+            raise BenchmarkError(f"{path}: a plugin gave back {type(loaded).__name__} in place of a benchmark")
         facts = {f.name: getattr(loaded, f.name) for f in fields(BenchmarkData)}
         facts = {name: value if name == "document" else as_foreign(value) for name, value in facts.items()}
         return cls(**{**facts, "workspace_root": workspace_root, "source": path.absolute()})
@@ -80,9 +78,14 @@ class Benchmark(BenchmarkData):
         Raises BenchmarkError.
         """
         app, path = current(app), Path(path)
-        data = app.hooks.karenina_save_benchmark(benchmark=self, path=path, app=app)
+        try:
+            data = app.first("karenina_save_benchmark", benchmark=self, path=path, app=app)
+        except PluginError as error:
+            raise BenchmarkError(f"{path} cannot be written: {error}") from error
         if data is None:
             raise BenchmarkError(f"no installed writer knows the suffix of {path.name}; use .jsonld")
+        if not isinstance(data, bytes):
+            raise BenchmarkError(f"{path}: a plugin gave back {type(data).__name__} in place of bytes")
         try:
             write_atomically(path, data)
         except OSError as error:

@@ -231,7 +231,22 @@ class ModelFilled:
             )
         results, details = dict(found.get("results") or {}), plain(found.get("details") or {})
         matched = {name: detail.get("matches_found", []) for name, detail in details.items()}
-        return RegexVerdict(bool(results), found["success"], results, details, matched)
+        stable = self._has_stable_patterns(trace, None if plain_search else found["success"])
+        return RegexVerdict(bool(results), found["success"], results, details, matched, stable)
+
+    def _has_stable_patterns(self, trace: str, success: bool | None) -> bool:
+        """Whether its code gives the same patterns again or, where it searches itself, the same success."""
+        patterns = getattr(self._answer, "regex", None)
+        if success is None and patterns is None:
+            return True
+        try:
+            again = self.accepting(())
+            if success is None:
+                return bool(getattr(again._answer, "regex", None) == patterns)
+            found = again._call("verify_regex", trace)
+            return isinstance(found, Mapping) and found.get("success") is success
+        except TemplateError:
+            return False
 
 
 def _expected(answer: BaseAnswer, name: str) -> Any:

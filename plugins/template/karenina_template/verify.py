@@ -66,11 +66,11 @@ class VerifyTemplate(Stage):
         context.set_result_field("composition_strategy", fields.composition_strategy)
         for remark in fields.remarks:
             context.warn(remark)
-        if not fields.stable:
+        unstable = {"verify()": fields.stable, "verify_regex() or self.regex": regex.stable}
+        if names := [name for name, stable in unstable.items() if not stable]:
             context.extend_result_field("caveats", [UNSTABLE])
-            context.warn(
-                "the template is unstable: verify() gave another result when it was run again on the same values"
-            )
+            what = "gave another result when it was run again on the same values"
+            context.warn(f"the template is unstable: {', '.join(names)} {what}")
         context.set_result_field("regex_validations_performed", regex.performed)
         if regex.performed:
             context.set_result_field("regex_validation_results", regex.results)

@@ -15,7 +15,7 @@ from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
 from karenina_core.testing import ScriptedLLM, application
 
 Make = Callable[..., Any]
-SLOW = "(a|aa)+$"
+SLOW = "(?!x)(a|aa)+$"
 TRAP = "a" * 60 + "b"
 OF_TRACE = {
     "name": "target",

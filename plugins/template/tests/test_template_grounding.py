@@ -174,3 +174,12 @@ def test_a_long_text_is_looked_through_in_linear_time() -> None:
     started = time.process_time()
     assert len(ungrounded(fields, {field.name: f"nowhere {field.name}" for field in fields}, text)) == 200
     assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize("unit", ["1", ",", ".", "…", "1,", "- ", ". ", "½", "1/", " ", "one "])
+def test_long_lines_of_digits_and_separators_are_read_once(unit: str) -> None:
+    """In some tenths of a second; reading on from each of these characters to the last one would take minutes."""
+    fields = [TemplateField("dose", "float", "", True)]
+    began = time.thread_time()
+    assert ungrounded(fields, {"dose": 41.5}, unit * (200_000 // len(unit))) == ("dose",)
+    assert time.thread_time() - began < 10

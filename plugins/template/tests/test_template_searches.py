@@ -25,7 +25,7 @@ LAW = settings(
     max_examples=400,
     suppress_health_check=[HealthCheck.filter_too_much],
 )
-SLOW = r"(a|aa)+$"
+SLOW = r"(?!x)(a|aa)+$"
 """Takes time that doubles with every letter of a text such as aaaaaaaab."""
 TRAP = "a" * 60 + "b"
 
@@ -118,7 +118,7 @@ def test_the_two_engines_would_differ_on_the_pattern_as_it_is(pattern: str, text
         lambda: expression(SLOW).search(TRAP),
         lambda: expression(SLOW).fullmatch(TRAP),
         lambda: expression(SLOW).matches(TRAP),
-        lambda: expression("(?:(a|aa)+$|b)").matches(TRAP * 3),
+        lambda: expression("(?:(?!x)(a|aa)+$|b)").matches(TRAP * 3),
         lambda: RegexMatch(pattern=SLOW).check(TRAP),
         lambda: RegexMatch(pattern=SLOW).check(["b", TRAP]),
         lambda: TraceRegex(pattern=SLOW).check_trace(TRAP),
@@ -136,8 +136,8 @@ def test_a_search_that_takes_too_long_ends_with_an_error(search: Any) -> None:
 def test_many_quick_matches_have_one_limit_together() -> None:
     text = ("a" * 21 + "c") * 2000  # some milliseconds for each, and far more than the limit for all
     with pytest.raises(TimeoutError):
-        expression("(a|aa)+b|c").matches(text)
-    assert [match.span() for match in expression("(a|aa)+b|c").matches(text, most=1)] == [(21, 22)]
+        expression("(?!x)(a|aa)+b|c").matches(text)
+    assert expression("(?!x)(a|aa)+b|c").count(text, 1) == 1
 
 
 def test_long_texts_are_given_the_time_that_they_take() -> None:
@@ -147,7 +147,7 @@ def test_long_texts_are_given_the_time_that_they_take() -> None:
     text = "the words that are looked for are nowhere in this text. " * 4000
     assert expression(words).search(text, 0.001) is None
     with pytest.raises(TimeoutError, match=r"was stopped after 2\.1 s; .* takes the same characters"):
-        expression(r"\s*\s+$").search(" " * 50_000 + "x")
+        expression(r"(?!x)\s*\s+$").search(" " * 50_000 + "x")
 
 
 def test_millions_of_matches_are_counted() -> None:

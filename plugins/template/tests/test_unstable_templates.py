@@ -53,3 +53,38 @@ def test_templates_without_code_of_their_own_are_asked_once(context: Make, run: 
     about = context()
     run(about)
     assert about.get_result_field("caveats", []) == []
+
+
+PATTERNS = """
+import itertools
+
+calls = itertools.count()
+
+class Answer(BaseAnswer):
+    target: str = VerifiedField(description="x", ground_truth="BCL2", verify_with=ExactMatch())
+
+"""
+HOOK = """
+    def ground_truth(self):
+        self.regex = {{"a": {{"pattern": {}, "expected": "BCL2", "match_type": "contains"}}}}
+"""
+OWN = """
+    def verify_regex(self, raw_trace):
+        return {{"success": {}, "results": {{"a": True}}, "details": {{}}}}
+"""
+OF_PATTERNS = {
+    "other patterns": (HOOK.format("'BCL2' + '|x' * next(calls)"), True),
+    "the same patterns": (HOOK.format("'BCL2'"), False),
+    "another success": (OWN.format("next(calls) % 2 == 0"), True),
+    "an error the second time": (OWN.format("{0: True}[next(calls)]"), True),
+    "the same success": (OWN.format("True"), False),
+}
+
+
+@pytest.mark.parametrize(("body", "unstable"), OF_PATTERNS.values(), ids=OF_PATTERNS)
+def test_patterns_that_change_are_a_caveat_too(body: str, unstable: bool, context: Make, run: Make) -> None:
+    about = context(PATTERNS + body)
+    run(about)
+    assert str(about.outcome) == "passed"
+    assert about.get_result_field("caveats", []) == ["unstable_template"] * unstable
+    assert any("self.regex gave another result" in warning for warning in about.warnings) is unstable

@@ -64,6 +64,8 @@ class RegexVerdict:
     """
     extractions: Mapping[str, Any] = field(factory=dict)
     """Per check: the list of what matched."""
+    stable: bool = True
+    """False where the template had other patterns, or another success, on the same values and the same trace."""
 
 
 @runtime_checkable

@@ -136,7 +136,7 @@ async def open_model(
         prompts=config.prompt_config,
         additions=app.registry(AdapterInstructionRegistry).additions,
         max_elapsed=config.call_seconds,
-        classify=lambda error: app.hooks.karenina_classify_error(error=error) if classifies else None,
+        classify=lambda error: app.first("karenina_classify_error", error=error) if classifies else None,
         around_work=middleware(app, CallTarget.of_model("work", model)),
         secrets=metering.secrets if metering is not None else Secrets(),
         llm=ports.get("llm"),

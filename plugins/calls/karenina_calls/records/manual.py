@@ -18,6 +18,8 @@ from karenina_core.errors import ConfigError, Problem, did_you_mean
 from karenina_core.values.config import ManualAnswer
 from karenina_core.values.message import read_messages
 
+from ..files.bounded import MOST_LEVELS, is_deeper, read_bounded
+
 MANUAL = "manual"
 """The interface that answers from such a file."""
 ENTRY_KEYS = ("answer", "fields")
@@ -41,7 +43,7 @@ def load_manual_traces(path: str | Path) -> dict[str, ManualAnswer]:
     """
     try:
         data = json.loads(
-            Path(path).read_bytes().decode("utf-8-sig"), object_pairs_hook=_Object, parse_constant=_no_constant
+            read_bounded(path, pipes=True).decode("utf-8-sig"), object_pairs_hook=_Object, parse_constant=_no_constant
         )
     except OSError as error:
         reason = error.strerror or str(error)
@@ -50,6 +52,8 @@ def load_manual_traces(path: str | Path) -> dict[str, ManualAnswer]:
         raise ConfigError([Problem(str(path), "is not UTF-8; save it as UTF-8")]) from None
     except (ValueError, RecursionError) as error:
         raise ConfigError([Problem(str(path), f"is not JSON: {error}")]) from None
+    if is_deeper(data, MOST_LEVELS):
+        raise ConfigError([Problem(str(path), f"is nested deeper than {MOST_LEVELS} levels")])
     if not isinstance(data, _Object):
         raise ConfigError([Problem(str(path), f"must be one JSON object: by question, {FORM}")])
     problems = []

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from karenina_calls.files.bounded import read_json
 from karenina_runs.files.run_files import MANIFEST, place_of
 from karenina_runs.files.run_lock import owner_of
 from karenina_runs.journal.check import check
@@ -69,7 +69,7 @@ def examine_journal(folder: Path, *, replace: bool = False) -> Section:
 def _run_of(folder: Path) -> str | None:
     """Whose journal it is, as the manifest says."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        manifest = read_json(folder / MANIFEST)
     except (OSError, ValueError):
         return None
     run_id = manifest.get("run_id") if isinstance(manifest, dict) else None

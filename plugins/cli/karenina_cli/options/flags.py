@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 from attrs import evolve
@@ -75,12 +76,13 @@ def checked_plugins(loaded: RunConfig, options: Mapping[str, Any]) -> RunConfig:
 
 
 @contextmanager
-def trusted_with(line: str, author: str = "the author of the benchmark") -> Iterator[None]:
+def trusted_with(line: str, author: str = "the author of the benchmark", file: Path | None = None) -> Iterator[None]:
     """Where templates are refused, the error says what to type for those who trust their author."""
     try:
         yield
     except TemplateRefused as error:
-        raise TemplateRefused(f"{error}\nIf you trust {author}, type:\n{line}") from error
+        always = f" (or, for all runs of this very code: karenina trust add {shlex.quote(str(file))})" if file else ""
+        raise TemplateRefused(f"{error}\nIf you trust {author}, type{always}:\n{line}") from error
 
 
 def trust_line(arguments: Sequence[str]) -> str:

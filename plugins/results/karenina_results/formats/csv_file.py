@@ -66,7 +66,7 @@ def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
             raise BenchmarkError(f"{path}, row {number}: {len(cells)} cells, but there are {len(header)} columns")
         try:
             yield {name: _read(type_, cell) for (name, type_), cell in zip(header, cells, strict=True)}
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BenchmarkError(f"{path}, row {number}: {error}") from error
 
 
@@ -153,6 +153,19 @@ def _header(path: str | Path) -> list[tuple[str, CellType]]:
     return [(name, known.get(name, "value")) for name in names]
 
 
+def _cells(row: str, path: str | Path) -> list[Raw]:
+    cells: list[Raw] = []
+    place, end = 0, ","
+    while end == ",":
+        found = CELL.match(row, place)  # not `finditer`: from each mark of a row that is none it would look to the end
+        if found is None:
+            raise BenchmarkError(f"{path} cannot be read: there is a quotation mark within a cell without them")
+        quoted, plain, end = found.groups()
+        cells.append((True, quoted.replace('""', '"')) if quoted is not None else (False, plain))
+        place = found.end()
+    return cells
+
+
 def _records(path: str | Path) -> Iterator[list[Raw]]:
     """The cells of every record. One that a crash cut off is left out."""
     try:
@@ -162,13 +175,7 @@ def _records(path: str | Path) -> Iterator[list[Raw]]:
                 text.append(line)
                 marks += line.count('"')
                 if marks % 2 == 0 and line.endswith(("\n", "\r")):  # else the row continues within quotation marks
-                    cells: list[Raw] = []
-                    for found in CELL.finditer("".join(text)):
-                        quoted, plain, end = found.groups()
-                        cells.append((True, quoted.replace('""', '"')) if quoted is not None else (False, plain))
-                        if end != ",":
-                            break
-                    yield cells
+                    yield _cells("".join(text), path)
                     text, marks = [], 0
     except (OSError, UnicodeDecodeError) as error:
         raise BenchmarkError(f"{path} cannot be read: {error}") from error

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from attrs import asdict, evolve, field, fields, frozen
+from karenina_calls.files.bounded import read_json
 from karenina_vocabulary.rubric_part import FAILED
 
 from karenina_core.errors import ConfigError, Problem, RunDirectoryError, did_you_mean, plural
@@ -340,7 +341,7 @@ def undo_repair(run_dir: str | Path) -> Path:
 def _record(own: Path) -> dict[str, Any]:
     """Empty where it cannot be read."""
     try:
-        found = json.loads((own / REPAIR).read_bytes())
+        found = read_json(own / REPAIR)
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

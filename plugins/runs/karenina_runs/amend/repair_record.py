@@ -7,7 +7,6 @@ journal, the results and the manifest, and `repair.json`, which says what is rep
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import sqlite3
@@ -20,6 +19,7 @@ from secrets import token_hex
 from typing import Any, ClassVar, Literal
 
 from attrs import asdict, evolve, field, frozen
+from karenina_calls.files.bounded import read_json
 
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
 from karenina_core.pipeline.item import CachedAnswer
@@ -29,7 +29,7 @@ from ..execute.continuation import CONTINUATIONS, RETRYABLE, Continuation, Progr
 from ..files.atomic_files import write_atomically, write_json
 from ..files.run_files import MANIFEST, RESULTS
 from ..files.run_lock import LOCK, RunLock
-from ..folder.directory import ANSWERS, ASKED_AGAIN, read_manifest
+from ..folder.directory import ANSWERS, ASKED_AGAIN, REPAIRS, read_manifest
 from ..folder.fingerprint import digest_of
 from ..journal.check import MARKED
 from ..journal.connection import opened
@@ -38,7 +38,7 @@ from ..journal.reader import JOURNAL, JournalReader
 from ..plan.items import Item, Prepared
 
 REPAIR = "repair.json"
-FOLDER = "repairs"
+FOLDER = REPAIRS
 UNDONE = "undone"
 """The status of a repair that was taken back."""
 SCHEMA_VERSION = "1.0"
@@ -219,7 +219,7 @@ def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
         return None
     own = folder / str(name)
     try:
-        record = json.loads((own / REPAIR).read_bytes())
+        record = read_json(own / REPAIR)
         if record["status"] != UNDONE:
             return Repair(
                 folder=own,
@@ -273,7 +273,7 @@ def end_repair(folder: Path, repair: Repair) -> dict[str, Any] | None:
 def _note(repair: Repair, facts: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """Write these facts into `repair.json`, and return all of it. Raises RunDirectoryError."""
     try:
-        document: dict[str, Any] = json.loads((repair.folder / REPAIR).read_bytes())
+        document: dict[str, Any] = read_json(repair.folder / REPAIR)
         document |= facts()
         write_json(repair.folder / REPAIR, document)
     except (OSError, ValueError) as error:
@@ -309,7 +309,7 @@ def _clear(folder: Path, manifest: Mapping[str, Any]) -> None:
         if f"{FOLDER}/{own.name}" in named_there:
             continue
         with suppress(OSError, ValueError, KeyError, TypeError):  # it does no harm
-            record = {} if own.name.startswith(".") else json.loads((own / REPAIR).read_bytes())
+            record = {} if own.name.startswith(".") else read_json(own / REPAIR)
             results = digest_of(folder / RESULTS)
             if not record or (record["status"] == "running" and record["source_sha256"] == results):
                 shutil.rmtree(own)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from attrs import asdict, evolve, field, fields, frozen
+from karenina_calls.files.bounded import LEVELS_OF_RECORDS, MOST_RECORDED, read_json
 from karenina_calls.ports.text import sanitize
 from karenina_calls.records.manual import MANUAL, load_manual_traces
 from karenina_vocabulary.tasks import PromptTask
@@ -186,10 +187,10 @@ class ReplayStore:
     def load(cls, path: str | Path) -> ReplayStore:
         """Read what `save` has written. Raises ConfigError."""
         try:
-            data = json.loads(Path(path).read_bytes())
+            data = read_json(path, MOST_RECORDED, LEVELS_OF_RECORDS)
         except OSError as error:
             raise ConfigError([Problem(str(path), f"cannot be read ({error.strerror}); check the path")]) from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise ConfigError([Problem(str(path), f"is no file of answers: {error}")]) from None
         if not isinstance(data, dict) or not isinstance(data.get("entries"), list):
             what = "is no file of answers; give one that ReplayStore.save has written, or the directory of a run"

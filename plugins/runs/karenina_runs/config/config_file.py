@@ -29,7 +29,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import evolve, field, frozen
 
-from karenina_core.errors import ConfigError, PluginError, Problem, did_you_mean, one_line
+from karenina_core.errors import ConfigError, PluginError, Problem, did_you_mean
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.config import VerificationConfig, facts, switches
 from karenina_core.values.fields import texts
@@ -97,9 +97,9 @@ def load_config(
 
     def resolve(model: str) -> str | None:
         try:
-            return cast("str | None", app.hooks.karenina_resolve_model(model=model)) if app else None
-        except Exception as error:  # code of a plugin
-            raise PluginError(f"a plugin failed to resolve the model {model!r}: {one_line(error)}") from error
+            return cast("str | None", app.first("karenina_resolve_model", model=model)) if app else None
+        except PluginError as error:
+            raise PluginError(f"a plugin failed to resolve the model {model!r}: {error}") from error
 
     config = _attempt(problems, lambda: configure(layers, flags, resolve, supplied=supplied, models=models))
     if problems or app is None or config is None:
@@ -257,7 +257,7 @@ def read_layer(path: Path) -> Layer:
         raise ConfigError(f"there is no configuration file {path}; check the path (--config FILE)") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # not UTF-8, or not TOML
+    except (ValueError, RecursionError) as error:  # not UTF-8, or not TOML
         raise ConfigError(f"{path} is not a TOML file: {error}") from error
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from attrs import asdict
+from karenina_calls.files.bounded import read_bounded, read_json
 from karenina_calls.ports.client import Model
 from karenina_calls.secrets.redaction import redactor
 
@@ -21,8 +22,9 @@ from karenina_core.errors import ConfigError, Problem, RunDirectoryError, one_li
 from ..answers.answers import ReplayStore
 from ..config.saved_config import recorded, rubric_definition
 from ..files.atomic_files import write_json
-from ..files.run_files import MANIFEST, check_place
+from ..files.run_files import MANIFEST, RESULTS, check_place
 from ..files.run_lock import LOCK, RunLock, owner_of
+from ..journal.reader import JOURNAL
 from ..plan.items import Prepared
 from ..results.stored import redacted
 from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
@@ -33,6 +35,15 @@ ASKED_AGAIN = "answers_asked_again"
 """Key of the manifest: answers that the run was given and that a repair generates again; see `ReplayStore`."""
 FORMAT_VERSION = "1.0"
 ANOTHER = "choose another (--out DIR, or --fork DIR)"
+REPAIRS = "repairs"
+
+
+def _is_repair(name: object) -> bool:
+    """Whether it names a folder within that of the repairs: from a stranger's run it could lead anywhere."""
+    folder, _, own = name.partition("/") if isinstance(name, str) else ("", "", "")
+    return folder == REPAIRS and own.strip(".") != "" and not set(own) & set("/\\\0")
+
+
 PARTS: dict[str, Callable[[Any], bool]] = {
     "run_name": lambda value: isinstance(value, str),
     "status": lambda value: isinstance(value, str),
@@ -44,6 +55,8 @@ PARTS: dict[str, Callable[[Any], bool]] = {
         isinstance(value, list)
         and all(isinstance(row, dict) and isinstance(row.get("question_id"), str) for row in value)
     ),
+    "repair": lambda value: value is None or _is_repair(value),
+    "repairs": lambda value: value is None or (isinstance(value, list) and all(map(_is_repair, value))),
 }
 """What a manifest must have for its run to be resumed."""
 MOST_PROCESSES = 20
@@ -104,6 +117,7 @@ class RunDirectory:
                 if answers.asked_again:
                     configured[ASKED_AGAIN] = sorted(answers.asked_again)
             directory._write(FINGERPRINT, directory.fingerprint(prepared))
+            configured["trusted_code"] = prepared.trusted_code
             about = {**_manifest(prepared, source), **configured, "tool_servers": _tool_servers(answerers)}
             directory.update(**about, **facts)
         except BaseException:
@@ -190,9 +204,16 @@ class RunDirectory:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a run directory. Raises ConfigError where there is none."""
+    """The manifest of a run directory. Raises ConfigError where there is none, and where a file of the run is a link,
+    since whoever resumes the run would write to what it leads to, or a pipe, which could be read for ever."""
+    for name in (MANIFEST, RESULTS, JOURNAL, f"{JOURNAL}-wal", FINGERPRINT, ANSWERS, LOCK, REPAIRS):
+        file = path / name
+        if file.is_symlink():
+            raise ConfigError(f"{file} is a link; put a copy of what it leads to in its place")
+        if file.exists() and not (file.is_dir() if name == REPAIRS else file.is_file()):
+            raise ConfigError(f"{file} is not what a run keeps there; remove it")
     try:
-        found = json.loads((path / MANIFEST).read_text("utf-8"))
+        found = read_json(path / MANIFEST)
     except FileNotFoundError:
         raise ConfigError(f"{path} is no run directory: it has no {MANIFEST}; check the path") from None
     except OSError as error:
@@ -221,7 +242,7 @@ def read_fingerprint(path: Path) -> dict[str, Any]:
     """What the numbers of the run in a directory depend on. Raises ConfigError."""
     file, hint = path / FINGERPRINT, _put_back(path, FINGERPRINT)
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found = read_json(file)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be read, so it is unknown whether anything changed; {hint}") from error
     if not isinstance(found, dict) or not all(isinstance(found.get(name), dict) for name in OF_FINGERPRINT):
@@ -241,7 +262,7 @@ def _check_empty(path: Path) -> None:
     if all(p.name in (FINGERPRINT, ANSWERS, LOCK) or p.name.startswith(remains) for p in path.iterdir()):
         return
     try:
-        status = json.loads((path / MANIFEST).read_text("utf-8"))["status"]
+        status = read_json(path / MANIFEST)["status"]
     except (OSError, ValueError, KeyError, TypeError):
         what = f"other files); {ANOTHER}"
     else:
@@ -265,7 +286,7 @@ def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
             "name": benchmark.name,
             "version": benchmark.version,
             "path": str(source.absolute()) if source else None,
-            "sha256": hashlib.sha256(source.read_bytes()).hexdigest() if source else None,
+            "sha256": hashlib.sha256(read_bounded(source, pipes=True)).hexdigest() if source else None,
             "warnings": list(benchmark.warnings),
             "rubric": rubric_definition(prepared),
         },

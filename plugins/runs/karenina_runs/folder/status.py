@@ -118,7 +118,7 @@ def read_status(folder: Path) -> RunStatus:
         written_at=_written_at(folder),
         batches=batches,
         damaged=damaged,
-        trusted=config.get("code_policy") == "trusted",
+        trusted=config.get("code_policy") == "trusted" and manifest.get("trusted_code") is None,
         notes=tuple(notes) if pid is None else (),
         failure=failure if pid is None else "",
         used_up=next((name for name, most in limits.items() if most is not None and spent[name] >= most), ""),

@@ -20,8 +20,8 @@ SAMPLE = 16_000
 """Characters that make a dictionary: zlib looks back 32 KB; chosen."""
 KINDS = 16
 """Dictionaries at most: the state of each takes a quarter of a megabyte."""
-LARGEST = 1 << 30
-"""Bytes of a body at most: as many as SQLite keeps in one value."""
+LARGEST = 256 * 1024 * 1024
+"""Bytes of a compressed body at most; a longer one is kept as it is. What a journal of others unpacks to is no more."""
 ZLIB = 0x78
 HAS_DICTIONARY = 0x20
 
@@ -63,7 +63,7 @@ class Bodies:
     def packed(self, kind: str, text: str) -> bytes:
         """A body: UTF-8, compressed from `PACKED_FROM` bytes on."""
         data = text.encode("utf-8", "replace")
-        if len(data) < PACKED_FROM:
+        if not PACKED_FROM <= len(data) <= LARGEST:
             return data
         try:
             if (dictionary := self._dictionaries.get(kind)) is None:
@@ -84,6 +84,8 @@ class Bodies:
                 body = unpacker.decompress(body, LARGEST)
             except zlib.error as error:
                 raise ValueError(f"a body cannot be decompressed: {error}") from error
+            if unpacker.unconsumed_tail:
+                raise ValueError(f"a body holds more than {LARGEST // 2**20} MB")
         return body.decode("utf-8")
 
     def can_unpack(self, body: bytes) -> bool:

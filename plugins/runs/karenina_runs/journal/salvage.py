@@ -206,7 +206,7 @@ def rows_on_pages(path: Path) -> Iterator[tuple[Table, Row]]:
     A row can occur several times, and rows that were replaced can occur. Raises OSError.
     """
     log = log_of(path)
-    images = [frame for frame in frames(log.read_bytes() if log.exists() else b"") if frame.page > SCHEMA_PAGE]
+    images = [frame for frame in frames(log.read_bytes() if log.is_file() else b"") if frame.page > SCHEMA_PAGE]
     with path.open("rb") as opened:
         file = _File(opened, path.stat().st_size // PAGE + 1, {frame.page: frame.data for frame in images})
         for number in range(SCHEMA_PAGE + 1, file.pages + 1):

@@ -50,7 +50,7 @@ def log_of(path: Path) -> Path:
 def log_damage(path: Path) -> str | None:
     """What is wrong with the log of a database, in a few words; None where a crash explains it or nothing is."""
     try:
-        data = log_of(path).read_bytes()
+        data = log_of(path).read_bytes() if log_of(path).is_file() else b""
     except OSError:
         return None
     if len(data) <= HEADER:

@@ -106,6 +106,8 @@ class Prepared:
     workspace_root: Path | None = None
     answers: ReplayStore | None = field(default=None, repr=False)
     """Answers that were captured in other runs and take the place of asking the answering models."""
+    trusted_code: str | None = None
+    """The digest of the benchmark's code where the user trusts it (`karenina trust`)."""
 
     def has_tools(self, item: Item) -> bool:
         """Whether the answering model of an item can use a workspace."""

@@ -31,11 +31,13 @@ from ..answers.answers import ReplayStore
 from ..execution_settings import ExecutionSettings
 from ..kinds import ExecutorRegistry
 from ..plan.items import NO_ANSWER, check_answers, unanswered
+from ..trust.store import trusted_digest
 from ..workspaces.workspace_sources import WorkspaceChecks
 from .items import LeftOut, Prepared, trait_types
 from .rubrics import all_rubrics, check_names, check_types, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 
+TRUSTED = "the code of this benchmark runs in this process: it is trusted (karenina trust, SHA-256 {}...)"
 UNABLE = "could not check the configuration"
 OUTCOMES = ("auto_failed", "insufficient", *get_args(ErrorKind))
 """Words of results that are long enough to be a secret."""
@@ -60,6 +62,9 @@ def prepare(
 
     Raises ConfigError, PlanError (both ValueErrors), TemplateRefused or PluginError; calls no model, runs no code.
     """
+    trusted_code = trusted_digest(benchmark, config.code_policy)
+    if trusted_code is not None:
+        config = evolve(config, code_policy="trusted")
     resolutions = check_models(app, config)
     known = app.registry(ExecutorRegistry)
     if config.executor not in known:
@@ -89,6 +94,7 @@ def prepare(
         resolutions=resolutions,
         templates=templates,
         notes=(
+            *([TRUSTED.format(trusted_code[:12])] if trusted_code else []),
             *dict.fromkeys(r.note for r in resolutions.values() if r.note),
             *of_stages,
             *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
@@ -97,6 +103,7 @@ def prepare(
         ),
         workspace_root=root,
         answers=answers,
+        trusted_code=trusted_code,
     )
     return _with_answers(prepared)
 

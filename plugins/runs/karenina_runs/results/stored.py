@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, overload
 
 from attrs import define, field, fields, frozen, has
+from karenina_calls.files.bounded import MOST_BYTES, read_json
 from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import BenchmarkError, ConfigError, RunDirectoryError
@@ -71,7 +72,7 @@ def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResul
     directory = path if path.is_dir() else path.parent
     file = path / RESULTS if path.is_dir() else path
     try:
-        manifest = json.loads((directory / MANIFEST).read_text("utf-8"))
+        manifest = read_json(directory / MANIFEST)
     except (OSError, ValueError):
         manifest = {}
     manifest = manifest if isinstance(manifest, dict) else {}
@@ -91,6 +92,8 @@ def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResul
         note = f"the run in {directory} has not ended; its results so far are from its journal"
         return found(read=partial(_of_journal, journal), notes=(note,))
     try:
+        if file.exists() and not file.is_file():
+            raise BenchmarkError(f"the results {file} cannot be read: it is no regular file")
         with file.open("rb") as lines:
             index, notes = line_index(file, lines)
     except OSError as error:
@@ -112,7 +115,9 @@ def line_index(file: Path, lines: BinaryIO) -> tuple[LineIndex, tuple[str, ...]]
     index, hashes = LineIndex(array("q"), array("q")), array("q")
     notes: tuple[str, ...] = ()
     offset = 0
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(iter(partial(lines.readline, MOST_BYTES + 1), b""), 1):
+        if len(line) > MOST_BYTES:
+            raise BenchmarkError(f"{file}, line {number} has more than {MOST_BYTES >> 20} MB: it is not a result")
         begins, offset = offset, offset + len(line)
         if not line.strip():
             continue

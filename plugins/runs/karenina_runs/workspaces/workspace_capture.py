@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attrs import asdict, evolve, field, frozen
+from karenina_calls.files.bounded import json_bounded, read_bounded
 from karenina_calls.files.folders import Entry, Limits, contents, copy_tree, is_shared, remove_tree
 
 from karenina_core.errors import WorkspaceError, one_line
@@ -176,13 +177,13 @@ def captures(run_dir: Path | None) -> dict[str, Mapping[str, Any]]:
     if run_dir is None:
         return {}
     try:
-        lines = (run_dir / WORKSPACES / MANIFEST).read_text("utf-8", errors="replace").splitlines()
+        lines = read_bounded(run_dir / WORKSPACES / MANIFEST).decode("utf-8", "replace").splitlines()
     except OSError:
         return {}
     rows: dict[str, Mapping[str, Any]] = {}
     for line in lines:
         with suppress(ValueError):  # a run that was killed may leave half a line
-            row = json.loads(line)
+            row = json_bounded(line)
             if isinstance(row, Mapping):
                 rows[str(row.get("result_id"))] = row
     return rows

@@ -83,7 +83,7 @@ NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][-+]?\d{1,3})?")
 GROUPED = re.compile(r"[,'’\u00a0\u202f ](?=\d{3}(?!\d))")
 SCALES = {"hundred": 1e2, "k": 1e3, "mio": 1e6, "mn": 1e6, "m": 1e6, "bn": 1e9, **WORD_SCALES}
 SCALES |= dict.fromkeys(("percent", "per cent", "%"), 1e-2)
-SCALED = re.compile(rf"([\d.,]*\d)[\s-]*({'|'.join(sorted(SCALES, key=len, reverse=True))})(?!\w)")
+SCALED = re.compile(rf"(?<![\d.,])([\d.,]*\d)[\s-]*({'|'.join(sorted(SCALES, key=len, reverse=True))})(?!\w)")
 VULGAR = re.compile(r"(?=[\u00bc-\u00be\u2150-\u215e])")
 """Before `½`, so that `2½` is two and a half."""
 DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ].*)?")

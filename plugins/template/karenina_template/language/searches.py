@@ -3,7 +3,8 @@ r"""Regular expressions of templates and rubrics, run over untrusted text.
 They find what Python's `re` finds. Unlike `re`, a search ends after a time, and other threads run meanwhile: a
 pattern with a repetition inside a repetition can take years for a text of a hundred characters.
 
-So a pattern is rewritten for the package `regex`, which can stop a search. It reads some patterns in another way:
+So RE2 searches where it finds the same (`linear`). Otherwise a pattern is rewritten for the package `regex`, which can
+stop a search. It reads some patterns in another way:
 braces that are plain text to `re` mean approximate matching to it (`frac{d}` would be found in "fra"), `[[:alpha:]]`
 names a class, `[^\s\S]` is any character instead of none, superscripts are no letters or digits, combining marks are,
 and with the flag `x` more characters than those of ASCII are white space to be left out.
@@ -18,14 +19,17 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any, TypeVar
 
 from attrs import field, frozen
 from karenina_vocabulary.handle import RegexVerdict
 
 from karenina_core.errors import did_you_mean, one_line
+
+from .linear import linear
 
 WORD = r"\p{L}\p{N}_"
 NOT_WORD = r"\p{M}\p{S}\p{Z}\p{C}\p{Pd}\p{Ps}\p{Pe}\p{Pi}\p{Pf}\p{Po}‿⁀⁔︳︴﹍-﹏＿"
@@ -200,6 +204,8 @@ class Expression:
 
     def search(self, text: str, seconds: float = SECONDS, stopped: threading.Event | None = None) -> Any:
         """The first match, or None. Once `stopped` is set, the search is not given more time than it has."""
+        if form := linear(self.pattern, self.flags, text):
+            return form.search(text)
         return self._timed(
             lambda limit: self._engine.search(text, concurrent=True, timeout=limit),
             seconds + PER_CHARACTER * len(text),
@@ -208,27 +214,41 @@ class Expression:
 
     def fullmatch(self, text: str, start: int = 0) -> Any:
         """The match of the whole text from `start` on, or None."""
+        if not start and (form := linear(self.pattern, self.flags, text)):
+            return form.fullmatch(text)
         seconds = SECONDS + PER_CHARACTER * len(text)
         return self._timed(lambda limit: self._engine.fullmatch(text, start, concurrent=True, timeout=limit), seconds)
 
-    def matches(self, text: str, most: int | None = None) -> list[Any]:
-        """All matches that do not overlap, from left to right, at most `most`."""
+    def matches(self, text: str) -> list[Any]:
+        """All matches that do not overlap, from left to right."""
+        return self._timed(
+            lambda limit: list(self._each(text, limit, counted=False)), SECONDS + PER_CHARACTER * len(text)
+        )
 
-        def find(limit: float) -> list[Any]:
-            found: list[Any] = []
-            ends, look = time.thread_time() + limit, time.monotonic() + limit
-            for match in self._engine.finditer(text, concurrent=True, timeout=limit):
-                found.append(match)
-                if most is not None and len(found) >= most:
-                    break
-                if time.monotonic() > look:  # each of them may have been quick; this clock is the quicker one to read
-                    left = ends - time.thread_time()
-                    if left < 0:
-                        raise TimeoutError
-                    look = time.monotonic() + left
-            return found
+    def count(self, text: str, most: int) -> int:
+        """How many matches there are, counted up to `most`."""
 
-        return self._timed(find, SECONDS + PER_CHARACTER * len(text))
+        def counted(limit: float) -> int:
+            return sum(1 for _ in islice(self._each(text, limit, counted=True), most))
+
+        return self._timed(counted, SECONDS + PER_CHARACTER * len(text))
+
+    def _each(self, text: str, limit: float, *, counted: bool) -> Iterator[Any]:
+        ends, look = time.thread_time() + limit, time.monotonic() + limit
+        for match in self._found(text, limit, counted=counted):
+            yield match
+            if time.monotonic() > look:  # each of them may have been quick; this clock is the quicker one to read
+                left = ends - time.thread_time()
+                if left < 0:
+                    raise TimeoutError
+                look = time.monotonic() + left
+
+    def _found(self, text: str, limit: float, *, counted: bool) -> Iterator[Any]:
+        start: int | None = 0
+        if form := linear(self.pattern, self.flags, text):
+            start = yield from (form.rounds(text) if counted else form.matches(text))
+        if start is not None:
+            yield from self._engine.finditer(text, start, concurrent=True, timeout=limit)
 
     def _timed(self, search: Callable[[float], T], seconds: float, stopped: threading.Event | None = None) -> T:
         """The limit of the engine counts the processor time of all threads: where others have used it up, there is
@@ -250,7 +270,7 @@ class Expression:
 
 def listed(matches: Sequence[Any]) -> list[Any]:
     """What `re.findall` makes of matches: texts, or the groups where the pattern has any."""
-    groups = matches[0].re.groups if matches else 0
+    groups = len(matches[0].groups()) if matches else 0
     if groups > 1:
         return [match.groups("") for match in matches]
     return [match.group(groups) or "" for match in matches]

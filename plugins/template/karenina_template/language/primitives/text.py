@@ -284,7 +284,7 @@ class TraceRegex(TracePrimitive):
         """Whether the text has at least `count_min` matches; one, where that is None."""
         if self.count_min is None:
             return self._compiled.search(text) is not None
-        return len(self._compiled.matches(text, most=self.count_min)) >= self.count_min
+        return self._compiled.count(text, self.count_min) >= self.count_min
 
 
 @frozen

@@ -1,0 +1,49 @@
+"""`karenina trust`: whose code may run in karenina's own process, with all rights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+FILE = click.argument("benchmark", type=click.Path(path_type=Path))
+
+
+@click.group(short_help="Trust the code of a benchmark file, or see what it is.")
+def command() -> None:
+    """Trust the code of a benchmark file, or see what it is.
+
+    Code that is trusted runs in karenina's own process, with all your rights, in every run of yours, as with --trust.
+    What is trusted is this very code (its SHA-256): after any change of it, nothing is. It holds for you on this
+    machine, and is kept in your data directory.
+    """
+
+
+@command.command(short_help="Show the code of a file, and what has changed since it was trusted.")
+@FILE
+@click.option("--code", is_flag=True, help="Print all of the code.")
+def show(benchmark: Path, **options: Any) -> None:
+    """Show what of BENCHMARK is code, how much, what it imports, whether it is trusted, and what has changed since
+    this file, or a benchmark of its name, was trusted last. Nothing of it is executed."""
+    from ..trusting import show as run
+
+    run(benchmark, **options)
+
+
+@command.command(short_help="Trust the code of a file as it is now.")
+@FILE
+def add(benchmark: Path) -> None:
+    """Trust the code of BENCHMARK as it is now."""
+    from ..trusting import add as run
+
+    run(benchmark)
+
+
+@command.command(short_help="Trust a file no longer.")
+@FILE
+def remove(benchmark: Path) -> None:
+    """Trust the code of BENCHMARK no longer, as it is now and as it was. The file need not be there any more."""
+    from ..trusting import remove as run
+
+    run(benchmark)
