@@ -46,7 +46,7 @@ PATTERNS = [
     RegexRubricTrait(name="Links", pattern=r"https?://", invert_result=True),
     RegexRubricTrait(name="Names it", pattern=r"bcl2", case_sensitive=False),
 ]
-ENDLESS = RegexRubricTrait(name="Endless", pattern=r"(a|aa)+$")
+ENDLESS = RegexRubricTrait(name="Endless", pattern=r"(?!x)(a|aa)+$")
 TRAP = "a" * 60 + "!"
 """A text on which the pattern above would search for years."""
 
