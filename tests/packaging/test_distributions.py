@@ -76,6 +76,7 @@ def test_a_source_distribution_can_be_built_from(distribution: str, projects: di
 
 
 def test_a_distribution_brings_the_command_line(projects: dict[str, Path], build: Build) -> None:
+    entry_points = configparser.ConfigParser()
     with _wheel(build(projects["karenina-cli"])) as wheel:
-        entry_points = _metadata(wheel, "entry_points.txt")
-    assert "[console_scripts]\nkarenina = karenina_cli:main" in entry_points
+        entry_points.read_string(_metadata(wheel, "entry_points.txt"))
+    assert dict(entry_points["console_scripts"]) == {"karenina": "karenina_cli:main"}
