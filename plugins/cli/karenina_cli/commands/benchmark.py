@@ -8,14 +8,23 @@ from typing import Any
 import click
 
 from ..options.options import json_option
+from ..root import Commands
 
 
-@click.group(short_help="Check a benchmark and its templates.")
+@click.group(
+    cls=Commands,
+    points="karenina.commands.benchmark",
+    elsewhere={
+        **dict.fromkeys(("import", "export"), "karenina-tables"),
+        **dict.fromkeys(("draft", "prove", "audit", "review"), "karenina-authoring"),
+    },
+    short_help="Make, check and share a benchmark.",
+)
 def command() -> None:
-    """Check a benchmark and its templates."""
+    """Make, check and share a benchmark."""
 
 
-@command.command(short_help="Load every template and look for answers that it gives away.")
+@click.command(short_help="Load every template and look for answers that it gives away.")
 @click.argument("benchmark", type=click.Path(path_type=Path))
 @click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, to check them too.")
 @click.option(
