@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from karenina_runs.config.config_file import Flags, load_config
 from karenina_runs.config.saved_config import rebuilt
 from karenina_runs.folder.directory import read_manifest
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
 from karenina_core.errors import KareninaError
