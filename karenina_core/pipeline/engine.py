@@ -19,9 +19,9 @@ from ..ports.call_origin import StageLimit, current_limit, current_stage
 from ..ports.threads import in_own_thread
 from ..values.outcome import nothing_scored
 from ..values.result import TrailEntry, VerificationResult
+from .artifact_keys import CoreKeys
 from .assemble import bare_result, ending
 from .context import VerificationContext
-from .keys import CoreKeys
 from .stage import Skip, Stage
 
 Step = Callable[[VerificationContext], Awaitable[None]]

@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import Any
 
 from attrs import asdict, define, field
-from karenina_calls.secrets.cleaning import SECRET_REMOVED, sources_noted
+from karenina_calls.secrets.incoming import SECRET_REMOVED, sources_noted
 from karenina_calls.usage_totals import is_cost_unknown, replies_of
 from karenina_vocabulary.explanations import caveats_of, failure_kind
 from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
