@@ -13,8 +13,8 @@ from ..values.config import EvaluationMode, VerificationConfig, facts
 from ..values.fields import names
 from ..values.result_parts import loading
 from ..values.rubric import Rubric
+from .artifact_keys import VERDICT_VIEWS, Keys
 from .declaration import Category, result_fields
-from .keys import VERDICT_VIEWS, Keys
 
 if TYPE_CHECKING:
     from ..plugin.application import Karenina

@@ -14,7 +14,7 @@ from karenina_calls.models.models import check_models, open_models
 from karenina_calls.models.overrides import ModelPool, model_pool, overrides, resolve_models
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.ports.item_calls import ItemCalls, current_item
-from karenina_calls.secrets.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
+from karenina_calls.secrets.incoming import SECRET_REMOVED, Cleaner, removal_note, sources_of
 from karenina_calls.secrets.known_secrets import secrets_of
 from karenina_calls.secrets.redaction import Secrets
 from karenina_calls.services.similarity import similarities
@@ -22,10 +22,10 @@ from karenina_calls.usage_totals import usage_metadata
 from karenina_judging.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
 
 from karenina_core.errors import ConfigError, Problem
+from karenina_core.pipeline.artifact_keys import Key
 from karenina_core.pipeline.assemble import USAGE
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.pipeline.keys import Key
 from karenina_core.plugin.application import Karenina, current
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.values.config import EvaluationMode, ModelConfig, VerificationConfig
