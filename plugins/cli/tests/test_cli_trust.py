@@ -28,6 +28,7 @@ class Answer(BaseAnswer):
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("KARENINA_DISABLE", "sandbox-runtime")  # where there is one, it runs what is not trusted
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.chdir(tmp_path)
 

@@ -114,7 +114,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @LAW
 @given(st.data(), VALUES)
 @pytest.mark.parametrize(
-    "read", [read_manifest, standing, lambda path: rebuilt(read_manifest(path), None, (), Flags())]
+    "read", [read_manifest, read_status, lambda path: rebuilt(read_manifest(path), None, (), Flags())]
 )
 def test_any_manifest_is_read_or_refused(
     tmp_path: Path, manifest: dict[str, Any], read: Callable[[Path], Any], data: st.DataObject, value: Any

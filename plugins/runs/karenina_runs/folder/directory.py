@@ -49,7 +49,11 @@ PARTS: dict[str, Callable[[Any], bool]] = {
     "status": lambda value: isinstance(value, str),
     "items": lambda value: isinstance(value, int),
     "benchmark": lambda value: isinstance(value, dict),
-    "config": lambda value: isinstance(value, dict) and isinstance(value.get("replicate_count"), int),
+    "config": lambda value: (
+        isinstance(value, dict)
+        and isinstance(value.get("replicate_count"), int)
+        and all(isinstance(value.get(name, 0), int | float | None) for name in ("budget_usd", "budget_tokens"))
+    ),
     "questions": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
     "left_out": lambda value: (
         isinstance(value, list)
