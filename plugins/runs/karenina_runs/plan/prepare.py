@@ -33,6 +33,7 @@ from ..kinds import ExecutorRegistry
 from ..plan.items import NO_ANSWER, check_answers, unanswered
 from ..trust.store import trusted_digest
 from ..workspaces.workspace_sources import WorkspaceChecks
+from .canaries import check_canaries
 from .items import LeftOut, Prepared, trait_types
 from .rubrics import all_rubrics, check_names, check_types, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
@@ -77,6 +78,8 @@ def prepare(
     rubrics, of_models = resolve_models(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
     plans, of_stages = checked_plans(app, config, mode, rubrics.values())
     templates = checked_templates(app, config, mode, questions)
+    if config.canaries:
+        check_canaries(app, config, templates)
     root = workspace_root or benchmark.workspace_root
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     workspaces = WorkspaceChecks(root, config, questions, rubrics, tools)
