@@ -19,11 +19,12 @@ from karenina_runs.plan.prepare import prepare
 from karenina_runs.results.exports import Format, export_results, ready_format
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.results.stored import stored_results
+from karenina_runs.summaries.canaries import exceeded
 
 from karenina_core.errors import one_line, plural
 from karenina_core.log import configure
 
-from .exits import OK, SOME_FAILED
+from .exits import GATE_FAILED, OK, SOME_FAILED
 from .options.flags import configured, given_answers, select_questions, trust_line, trusted_with
 from .output import Part, note, own_stdout, print_json, print_parts
 from .plugin_options import given_files
@@ -86,6 +87,8 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
             if count := sum(row.outcome != "error" or row.detail not in RETRYABLE for row in rows):
                 what = f"{plural(count, 'result')} without the score of a trait"
                 note(f"{what}; to have the judges asked again, type: {rescore_command(found, directory)}")
+    if exceeded(results.canaries):
+        return GATE_FAILED
     incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores
     return SOME_FAILED if incomplete else OK
 

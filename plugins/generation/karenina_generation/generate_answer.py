@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
+from karenina_calls.ports.text import invisible
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.prompt_config import FewShotConfig, FewShotQuestion
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import prompt_of
 
 from karenina_core import Category, Stage, VerificationContext, hookimpl
-from karenina_core.errors import ConfigError, PortError, Problem
+from karenina_core.errors import ConfigError, PortError, Problem, plural
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.ports.values import LLMResponse
 from karenina_core.values.message import Message, TextBlock, ThinkingBlock, trace_dicts
@@ -24,6 +25,8 @@ from karenina_core.values.result import EMPTY
 from .tool_answers import trace_text, with_workspace, worked, works_with_tools
 
 Example = Mapping[str, Any]
+INVISIBLE = "invisible_characters"
+"""The caveat of a result whose answer has characters that nobody sees and models read."""
 
 
 def examples_for(config: FewShotConfig | None, question: Question) -> list[Example]:
@@ -105,6 +108,7 @@ class GenerateAnswer(Stage):
         "replayed_from",
         "few_shot_example_count",
     )
+    extends = ("caveats",)
 
     async def execute(self, context: VerificationContext) -> None:
         context.set_artifact(ArtifactKeys.ANSWERING_MODEL_STR, str(context.task.answering))
@@ -117,6 +121,10 @@ class GenerateAnswer(Stage):
             context.note(f"the answer is empty{why}{limit}")
             if context.evaluates_template and not answer.recursion_limit_reached:
                 context.record(field=False, verdict=False, reason=f"the answer is empty{why}", outcome="failed")
+        if hidden := invisible(answer.raw_llm_response):
+            context.extend_result_field("caveats", [INVISIBLE])
+            kinds = ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in sorted(hidden.items()))
+            context.warn(f"the answer has {plural(hidden.total(), 'invisible character')}: {kinds}")
         context.set_artifact_and_result(ArtifactKeys.RAW_LLM_RESPONSE, answer.raw_llm_response)
         context.set_artifact_and_result(ArtifactKeys.RECURSION_LIMIT_REACHED, answer.recursion_limit_reached)
         context.set_artifact_and_result(ArtifactKeys.ANSWERING_MCP_SERVERS, list(answer.answering_mcp_servers))

@@ -68,6 +68,13 @@ from ..root import ARGUMENTS
     help="Write all results to this file as well when the run is done; its suffix says in which format (.json, .csv, "
     ".parquet, ...). One that is there is replaced. Repeatable.",
 )
+@click.option(
+    "--canaries",
+    is_flag=True,
+    default=None,
+    help="Have every judge also read wrong answers that tell it to take them for right ones; the run fails where one "
+    "obeys more often than run.canary_threshold allows.",
+)
 @work_options(spent="the run may spend", sinks="Write results there too.")
 @click.pass_context
 def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
@@ -79,7 +86,8 @@ def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
 
     \b
     Exit codes: 0 every item has an outcome, 3 some items ended in an error or every score of a type of trait failed,
-    1 could not run, 2 wrong usage, 74 the run directory cannot be written, 130 interrupted.
+    4 a judge obeyed more canaries than it may, 1 could not run, 2 wrong usage, 74 the run directory cannot be written,
+    130 interrupted.
     """
     from ..verification import verify
 

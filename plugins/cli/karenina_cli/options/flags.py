@@ -35,6 +35,7 @@ RUN_FIELDS = {
     "concurrency": "concurrency",
     "budget_usd": "budget_usd",
     "budget_tokens": "budget_tokens",
+    "canaries": "canaries",
 }
 
 

@@ -34,6 +34,7 @@ from karenina_core.values.question import Question
 from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import DynamicRubric, Rubric
 
+from ..plan.canaries import canary_config
 from ..plan.items import Item
 from ..plan.prepare import check_identities, checked_plans, checked_templates
 from ..plan.rubrics import check_names
@@ -96,6 +97,11 @@ class Verifier:
         warnings = (*result.metadata.warnings, removal_note(asked.removed))
         caveats = tuple(dict.fromkeys((*result.metadata.caveats, SECRET_REMOVED)))
         return evolve(result, metadata=evolve(result.metadata, warnings=warnings, caveats=caveats))
+
+
+def canary_verifier(verifier: Verifier) -> Verifier:
+    """The same for the canaries of a run."""
+    return evolve(verifier, config=canary_config(verifier.config), mode="template_only")
 
 
 @define(eq=False)

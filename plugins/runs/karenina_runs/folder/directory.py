@@ -27,6 +27,7 @@ from ..files.run_lock import LOCK, RunLock, owner_of
 from ..journal.reader import JOURNAL
 from ..plan.items import Prepared
 from ..results.stored import redacted
+from ..summaries.canaries import canaries_in
 from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
 
 FINGERPRINT = "fingerprint.json"
@@ -163,6 +164,11 @@ class RunDirectory:
     @property
     def run_id(self) -> str:
         return str(self._manifest["run_id"])
+
+    @property
+    def canaries(self) -> dict[str, Any] | None:
+        """What became of them in an earlier process of the run."""
+        return canaries_in(self._manifest)
 
     def update(self, **facts: Any) -> None:
         """Change the manifest on disk. Raises RunDirectoryError."""

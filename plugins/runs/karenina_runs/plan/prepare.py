@@ -23,6 +23,7 @@ from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import EvaluationMode, VerificationConfig, sections
+from karenina_core.values.convert import unstructure
 from karenina_core.values.fields import changed
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric, RubricTrait
@@ -33,6 +34,7 @@ from ..kinds import ExecutorRegistry
 from ..plan.items import NO_ANSWER, check_answers, unanswered
 from ..trust.store import trusted_digest
 from ..workspaces.workspace_sources import WorkspaceChecks
+from .canaries import check_canaries
 from .items import LeftOut, Prepared, trait_types
 from .rubrics import all_rubrics, check_names, check_types, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
@@ -41,6 +43,8 @@ TRUSTED = "the code of this benchmark runs in this process: it is trusted (karen
 UNABLE = "could not check the configuration"
 OUTCOMES = ("auto_failed", "insufficient", *get_args(ErrorKind))
 """Words of results that are long enough to be a secret."""
+PROMPTS = ("prompt_config", "few_shot_config")
+"""Settings that are texts for models."""
 NAMES_OF_MODELS = ("model_name", "id", "interface", "model_provider")
 FOUND = (
     "holds the value of {}, which is taken out of all that models say and of all that is kept; change that place, or, "
@@ -77,6 +81,8 @@ def prepare(
     rubrics, of_models = resolve_models(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
     plans, of_stages = checked_plans(app, config, mode, rubrics.values())
     templates = checked_templates(app, config, mode, questions)
+    if config.canaries:
+        check_canaries(app, config, templates)
     root = workspace_root or benchmark.workspace_root
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     workspaces = WorkspaceChecks(root, config, questions, rubrics, tools)
@@ -271,7 +277,8 @@ def check_identities(
     others: Mapping[str, Iterable[str]],
 ) -> None:
     """Refuse a run whose names hold a secret, or what its answers are compared with: a secret is removed from
-    every reply, and would never be found there. `others` are more names, by what they are names of.
+    every reply, and would never be found there. So are prompts that would send one to a model. `others` are more
+    names, by what they are names of.
 
     Raises ConfigError; the secret is not in it, and neither is the name.
     """
@@ -281,6 +288,10 @@ def check_identities(
     models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides(listed)))
     names = [
         *((f"the id of question {number}", question.id) for number, question in asked),
+        *((f"the text of question {number}", question.question) for number, question in asked),
+        *((f"an example of question {number}", _as_text(q.few_shot_examples)) for number, q in asked),
+        *(("a system prompt", model.system_prompt or "") for model in models),
+        *((name, _as_text(getattr(config, name, None))) for name in PROMPTS),
         *((f"the template of question {number}", q.template.text) for number, q in asked if q.template is not None),
         *((f"a keyword of question {number}", keyword) for number, q in asked for keyword in q.keywords),
         *(named for rubric in listed for trait in rubric or () for named in _of_trait(trait)),
@@ -297,14 +308,20 @@ def check_identities(
         raise ConfigError(dict.fromkeys(problems))
 
 
+def _as_text(value: Any) -> str:
+    return json.dumps(unstructure(value), default=str, ensure_ascii=False)
+
+
 def _of_trait(trait: RubricTrait) -> Iterator[tuple[str, str]]:
     """What is looked for in an answer, and what a judge may say of it."""
     yield "the name of a trait", trait.name
+    yield "the description of a trait", trait.description or ""
     if isinstance(trait, RegexRubricTrait):
         yield "the pattern of a trait", trait.pattern
         yield "the pattern of a trait", re.sub(r"\\(.)", r"\1", trait.pattern)  # as `re.escape` may have written it
     if isinstance(trait, ScoredTrait):
-        for name in trait.classes or ():
+        for name, about in (trait.classes or {}).items():
             yield "the name of a class of a trait", name
+            yield "the description of a class of a trait", about or ""
         if isinstance(trait.kind, TemplateKind):
             yield "the schema of a trait", json.dumps(trait.kind.schema, default=str)
