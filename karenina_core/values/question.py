@@ -39,9 +39,9 @@ def _template_text(value: Any) -> str | None:
         except (TypeError, ValueError) as error:
             raise ConfigError([Problem("answer_template", f"the data cannot be written as JSON: {error}")]) from None
     if isinstance(value, type):
-        from ..templates import template_source
+        from .. import templates
 
-        return str(template_source(value))
+        return templates.template_source(value)
     what = "must be a template class, a dict with its fields, or the source of one"
     raise ConfigError([Problem("answer_template", f"{what}, not {value!r:.80}")])
 
