@@ -423,7 +423,7 @@ def distributions() -> str:
     rows = []
     for path in sorted(REPOSITORY.glob("plugins/*/pyproject.toml")):
         project = tomllib.loads(path.read_text("utf-8"))["project"]
-        commands = codes(sorted(project["entry-points"].get("karenina.commands", ())))
+        commands = codes(sorted(project.get("entry-points", {}).get("karenina.commands", ())))
         name = f"[{code(project['name'])}](../../plugins/{path.parent.name}/README.md)"
         brings = [code(f"karenina_{k}") if "_" in k else k for k in sorted({*kinds.get(project["name"], ())})]
         brings += [] if commands == "none" else [f"commands {commands}"]
