@@ -75,7 +75,7 @@ def facts_of(handle: TemplateHandle, question: str, primitives: Mapping[str, typ
             type=item.type.removesuffix(" | None"),
             value=expected.get(item.name),
             primitive=_primitive(item, primitives),
-            options=node.get("enum", ()),
+            options=node.get("enum") or ([node["const"]] if "const" in node else ()),
             accepted=accepted.get(item.name, ()),
             question=question,
         )

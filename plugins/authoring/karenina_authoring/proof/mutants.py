@@ -22,7 +22,7 @@ from karenina_template.language.primitives.numeric import (
     NumericThresholdGraded,
     read_number,
 )
-from karenina_template.language.primitives.quantities import QuantityMatch
+from karenina_template.language.primitives.quantities import QuantityMatch, read_quantity
 from karenina_template.language.primitives.text import SetContainment
 
 from .facts import Fact
@@ -76,6 +76,18 @@ def _as_number(fact: Fact) -> Fact:
     return Fact(name=fact.name, type="float", value=read_number(fact.value), primitive=fact.primitive)
 
 
+def measured(text: str) -> tuple[str, str] | None:
+    """The number and the unit of a text that is a quantity and nothing else."""
+    found = QUANTITY.fullmatch(text)
+    if found is None or not found[2] or (len(found[2]) == 1 and " " not in text and found[2].isalpha()):
+        return None  # 7A is rather a name than a current
+    try:
+        read_quantity(text)
+    except ValueError:
+        return None
+    return found[1].strip(), found[2]
+
+
 def is_day(value: Any) -> bool:
     """Whether it is a text that is a date and nothing else."""
     try:
@@ -112,7 +124,7 @@ def _numbers(fact: Fact) -> Iterator[Wrong]:
             if near or not _on_wrong_side(fact, value) or (fact.type == "int" and value != int(value)):
                 continue
             if value != own:
-                yield kind, int(value) if fact.type == "int" else value
+                yield kind, int(value) if fact.type == "int" else float(f"{value:.12g}")
     if own == 0:
         yield from (("magnitude", fact.value + 10), ("sign", fact.value - 10)) if _on_wrong_side(fact, 10) else ()
 
@@ -168,7 +180,7 @@ def _texts(fact: Fact) -> Iterator[Wrong]:
         for part in (" ".join(words[:-1]), " ".join(words[1:])):
             if part.casefold() not in others:
                 yield "partial", part
-    if (found := QUANTITY.fullmatch(text)) and found[2] and len(found[2].split()) < 3:
+    if measured(text):
         yield from _quantities(fact)
 
 

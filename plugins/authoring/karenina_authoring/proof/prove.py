@@ -27,6 +27,22 @@ from .variants import variants
 OWN = "own_values"
 SWAPPED = "swapped_fields"
 EVERYTHING = "everything_wrong"
+REMEDIES: Mapping[str, str] = {
+    **dict.fromkeys(("magnitude", "unit", "sign", "off_by_one"), "narrow its tolerance or bounds"),
+    **dict.fromkeys(("month", "year", "decade"), "narrow its tolerance or bounds"),
+    **dict.fromkeys(("negation", "neighbouring_entity", "partial", "empty"), "compare it as a whole, with AliasMatch"),
+    **dict.fromkeys(("partial_list", "reordered"), "compare the whole list"),
+    SWAPPED: "compare each field with its own expected value",
+    EVERYTHING: "the strategy has to need at least one field",
+}
+"""What may be done about a wrong value that is accepted, by its kind."""
+ADVICE: Mapping[str, str] = {
+    **dict.fromkeys(("case", "space"), "normalize with lowercase and strip"),
+    **dict.fromkeys(("units", "thousands"), "compare it with QuantityMatch, or declare a number"),
+    **dict.fromkeys(("dates",), "compare it with DateMatch"),
+    **dict.fromkeys(("reordered", "repetition"), "compare it with SetContainment"),
+}
+"""The same for a right value that is rejected."""
 MOST = 400
 """Cases per template, the first ones of each field first. Chosen: a large template still takes seconds at most."""
 
@@ -113,8 +129,9 @@ class _Trial:
         if passed is case.passes:
             return ""
         if passed:
-            return f"it accepts {case.shown}, which is wrong ({case.kind})"
-        return f"it rejects {case.shown}" + (f" (wrong: {', '.join(wrong)})" if wrong else "")
+            return f"it accepts {case.shown}, which is wrong ({case.kind}): {REMEDIES.get(case.kind, 'compare it')}"
+        advice = f": {ADVICE[case.kind]}" if case.kind in ADVICE else f" (wrong: {', '.join(wrong)})" if wrong else ""
+        return f"it rejects {case.shown}, which is right{advice}"
 
     def _decided(self, verdict: FieldVerdict, case: Case) -> tuple[bool, list[str]]:
         """Whether the case passes, and the fields that are wrong.
@@ -140,7 +157,9 @@ def _concluded(
     faults = [f"it gives its answer away: {leak}" for leak in leaks]
     faults += [found.problem for found in failures if found.case.kind == OWN]
     faults += [f"{name} cannot fail: every wrong value is accepted" for name in _unfailing(made_mutants, failed)]
-    reasons = [*faults, *(found.problem for found in failures if found.case.kind != OWN)]
+    # Where its own values are rejected, other forms of them say nothing more.
+    others = [found for found in failures if found.case.kind != OWN and (own or not found.case.passes)]
+    reasons = [*faults, *(found.problem for found in others)]
     if not made_mutants:
         why = "; ".join(f"{name}: {reason}" for name, reason in facts.left_out.items()) or "it compares no field"
         reasons.append(f"no wrong value could be made that it has to reject ({why})")

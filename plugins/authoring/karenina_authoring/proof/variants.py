@@ -17,7 +17,7 @@ from karenina_template.language.primitives.quantities import QuantityMatch, read
 from karenina_template.language.primitives.text import ContainsAll, ContainsAny, RegexMatch, SetContainment
 
 from .facts import Fact
-from .mutants import QUANTITY, is_day
+from .mutants import QUANTITY, is_day, measured
 
 Right = tuple[str, Any]
 """What is changed, and the value."""
@@ -89,20 +89,19 @@ def _normalizers(fact: Fact) -> tuple[Any, ...] | None:
 
 def _texts(fact: Fact) -> Iterator[Right]:
     text, chosen = str(fact.value), _normalizers(fact)
-    quantity = QUANTITY.fullmatch(text)
-    unit = bool(quantity and quantity[2] and len(quantity[2].split()) < 3)
-    if (chosen is None or "lowercase" in chosen) and not unit:
+    quantity = measured(text)
+    if (chosen is None or "lowercase" in chosen) and not quantity:
         yield from (("case", other) for other in (text.upper(), text.lower()) if len(other) == len(text))
     if chosen is None or "strip" in chosen:
         yield "space", f" {text} "
     if "-" in text or " " in text:
         yield "typography", text.replace("-", "\u2011").replace(" ", "\u00a0")
-    if quantity and quantity[2] and unit:
-        joined, apart = f"{quantity[1].strip()}{quantity[2]}", f"{quantity[1].strip()} {quantity[2]}"
-        yield from (("units", other) for other in (joined, apart) if other != text)
-    for digits in re.findall(r"(?<![\d.,])\d{4,}(?![\d.,])", text)[:1]:
-        if not digits.startswith(("0", "19", "20")):  # a year has no marks, nor has a number that only names something
-            yield from [("thousands", text.replace(digits, f"{int(digits):,}"))] if unit or text == digits else []
+    if quantity:
+        number, unit = quantity
+        yield from (("units", other) for other in (f"{number}{unit}", f"{number} {unit}") if other != text)
+    number = quantity[0] if quantity else text
+    if re.fullmatch(r"[1-9]\d{4,}", number):  # one of four digits may be a year
+        yield "thousands", text.replace(number, f"{int(number):,}")
 
 
 def _found_in(fact: Fact) -> Iterator[Right]:

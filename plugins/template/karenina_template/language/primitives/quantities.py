@@ -82,6 +82,7 @@ def read_quantity(value: Any) -> Quantity:
     if len(text) > LONGEST:
         raise ValueError(f"a text of {len(text)} characters is no quantity")
     text = _ABOUT.sub("", text, count=1) if _ABOUT.match(text) else text
+    text = re.sub(r"^10\s*(?=\^|\*\*)", "1x10", text)
     found = _NUMBER.match(text)
     if found is None or not re.search(r"\d", found["whole"] + found["rest"]):
         raise ValueError(f"{value!r} is no quantity; write a number and a unit, such as '5 mg'")
