@@ -33,7 +33,7 @@ _NUMBER = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _UNIT = re.compile(r"[A-Za-zµΩÅ°%/*·^().\s\d+_-]*")
-_POWER = re.compile(r"(?<=[A-Za-zµΩÅ°])\s?\^?\*{0,2}\(?([+-]?\d)\)?(?!\d)")
+_POWER = re.compile(r"(?<=[A-Za-zµΩÅ°])\s?(?:(?:\^|\*\*)\s?\(?([+-]?\d)\)?|(-\d)|([23]))(?!\w)")
 _SPELLED: Mapping[str, str] = {
     **{"mcg": "microgram", "Kg": "kg", "KG": "kg", "kgs": "kg", "gm": "g", "gms": "g", "cc": "cm**3", "L": "liter"},
     **{"%": "percent", "°C": "degC", "° C": "degC", "°F": "degF", "°K": "K", "ºC": "degC", "sec": "s", "secs": "s"},
@@ -101,7 +101,7 @@ def _read_unit(written: str) -> Any:
         raise ValueError(f"{written!r} is no unit; write it like mg, kJ/mol or m/s^2")
     words = re.split(r"([\s/*·^()]+)", _SPELLED.get(text, text))
     text = "".join(_SPELLED.get(word, word) for word in words)
-    text = _POWER.sub(r"**(\1)", text)
+    text = _POWER.sub(r"**(\1\2\3)", text)
     text = re.sub(r"\s*·\s*|(?<=[\w)])\s+(?=(?!per\b)[A-Za-zµΩÅ°(])(?<!per )", "*", text)
     try:
         return registry.parse_units(text)
