@@ -254,7 +254,7 @@ def same_value(found: Statement, wanted: Statement, tolerance: float) -> bool:
 
     Of one equation and one expression, the side of the equation counts that is no name. Two equations are the same
     where the differences of their sides are, up to a constant factor. Raises ValueError where there is nothing to
-    compare, or mpmath is not installed.
+    compare.
     """
     both = found.right is not None and wanted.right is not None
     scaled = both and found.left != wanted.left
@@ -272,14 +272,20 @@ def same_value(found: Statement, wanted: Statement, tolerance: float) -> bool:
     return all(abs(a - b) <= share * abs(b) if b else abs(a) <= SAME for a, b in pairs)
 
 
-def _values(one: Tree, other: Tree) -> list[tuple[Any, Any]]:
-    """Their values at the same points, the first where all names are positive; others only where both are real."""
+def numbers() -> Any:
+    """A context of mpmath with `DIGITS` digits. Raises ValueError where mpmath is not installed."""
     try:
         import mpmath  # type: ignore[import-untyped]  # it ships no types
     except ImportError:
         raise ValueError("expressions need mpmath; type: pip install 'karenina-template[math]'") from None
     context = mpmath.mp.clone()
     context.dps = DIGITS
+    return context
+
+
+def _values(one: Tree, other: Tree) -> list[tuple[Any, Any]]:
+    """Their values at the same points, the first where all names are positive; others only where both are real."""
+    context = numbers()
     names = sorted({*_named(one), *_named(other)})
     pairs = []
     for number in range(7 if names else 1):

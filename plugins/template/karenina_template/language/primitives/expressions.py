@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ..mathematics import Statement, read_statement, same_value
+from ..mathematics import Statement, numbers, read_statement, same_value
 from .base import VerificationPrimitive, not_negative
 
 
@@ -19,6 +19,9 @@ class ExpressionMatch(VerificationPrimitive):
     """
 
     tolerance: float = field(default=0.0, validator=not_negative)
+
+    def __attrs_post_init__(self) -> None:
+        numbers()  # else its absence would make every answer wrong
 
     @classmethod
     def prepare(cls) -> None:

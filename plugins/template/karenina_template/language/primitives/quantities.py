@@ -66,7 +66,8 @@ class Quantity:
         try:
             return float(units().Quantity(self.number, self.unit).to(unit).magnitude)
         except Exception as error:  # pint's errors for this have no common base that is a ValueError
-            raise ValueError(f"{self.unit} is no unit for what is measured in {unit}") from error
+            own = "a number without a unit" if self.unit.dimensionless else str(self.unit)
+            raise ValueError(f"{own} does not fit what is measured in {unit}") from error
 
 
 def read_quantity(value: Any) -> Quantity:
