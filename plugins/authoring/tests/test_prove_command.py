@@ -73,7 +73,7 @@ def test_validate_says_what_is_not_proven_and_what_was_changed_since(written: An
     path.write_text(text.replace("The gene that the response names", "The gene that is named"), "utf-8")
     ended = karenina("benchmark", "validate", path, "--strict")
     assert ended.exit_code == 0, ended.stdout
-    assert "Proof: 1 question, 1 proven" in ended.stdout
+    assert "Proofs: 1 question, 1 proven" in ended.stdout
     assert "Changed since their proof: sound" in ended.stdout
     everything = ["mass", "float", "The mass in g", 5.0, {"type": "NumericTolerance", "tolerance": 1e6}]
     path = written(wide=WIDE, everything=everything)

@@ -80,21 +80,23 @@ def run(path: Path, options: Mapping[str, Any]) -> int:
 def proof_section(app: Karenina, benchmark: BenchmarkData, ids: Sequence[str], policy: CodePolicy) -> Section:
     """What `karenina benchmark validate` says of these questions: it is not usable where a proof has found a fault."""
     found = asyncio.run(proven(app, benchmark, ids, policy))
+    tried = [proof for proof in found if proof.state in ("proven", "not_proven")]
+    # What a template gives away, the command lists itself.
     rows = [
         (proof.question, inline(reason, 300))
-        for proof in found
-        if proof.state == "not_proven"
-        for reason in proof.reasons[:SHOWN]
+        for proof in tried
+        for reason in [*proof.reasons[len(proof.leaks) :]][:SHOWN]
     ]
     stale = [proof.question for proof in found if kept(benchmark.question(proof.question)) == "stale"]
-    after = [_summary("Proof", found)]
+    after = [_summary("Proofs", tried)] if tried else []
     after += [f"Changed since their proof: {', '.join(stale)}"] if stale else []
     return Section(
         {"proofs": _document(benchmark, found)["questions"]},
         "Templates that are not proven",
         ("question", "why"),
         rows,
-        after=["", *after] if rows else after,
+        before=[""],
+        after=after,
         usable=not any(proof.faults for proof in found),
     )
 
