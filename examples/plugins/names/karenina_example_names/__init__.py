@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen
@@ -41,11 +41,17 @@ def symbol(text: Any) -> str:
     return bare
 
 
+def _texts(value: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise TypeError(f"aliases needs a list of texts, not {value!r}")
+    return tuple(value)
+
+
 @frozen
 class GeneMatch(VerificationPrimitive):
     """The same gene: its symbol, another one that `SYMBOLS` knows, or one of the `aliases`."""
 
-    aliases: tuple[str, ...] = field(default=(), converter=tuple)
+    aliases: tuple[str, ...] = field(default=(), converter=_texts)
 
     def check(self, extracted: Any, expected: Any) -> bool:
         names = (expected, *self.other_forms(expected))
@@ -55,8 +61,7 @@ class GeneMatch(VerificationPrimitive):
         symbol(expected)
 
     def other_forms(self, expected: Any) -> Sequence[str]:
-        known = (names for names in ((one, *others) for one, others in SYMBOLS.items()))
-        wanted = symbol(expected)
+        known, wanted = [(one, *others) for one, others in SYMBOLS.items()], symbol(expected)
         found = [name for names in known if wanted in map(symbol, names) for name in names if symbol(name) != wanted]
         return (*found, *self.aliases)
 
