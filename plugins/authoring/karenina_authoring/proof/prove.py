@@ -37,9 +37,10 @@ REMEDIES: Mapping[str, str] = {
 }
 """What may be done about a wrong value that is accepted, by its kind."""
 ADVICE: Mapping[str, str] = {
-    **dict.fromkeys(("case", "space"), "normalize with lowercase and strip"),
+    "case": "normalize with lowercase",
     **dict.fromkeys(("units", "thousands"), "compare it with QuantityMatch, or declare a number"),
-    **dict.fromkeys(("dates",), "compare it with DateMatch"),
+    "dates": "compare it with DateMatch",
+    "typography": "compare it with ExactMatch",
     **dict.fromkeys(("reordered", "repetition"), "compare it with SetContainment"),
 }
 """The same for a right value that is rejected."""

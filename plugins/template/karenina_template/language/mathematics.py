@@ -62,12 +62,10 @@ _WRITING: tuple[tuple[str, str], ...] = (
 )
 """What is written in several ways, and the one that is read."""
 _NAMES = "|".join(sorted((*FUNCTIONS, *set(_GREEK.values())), key=len, reverse=True))
-_TOKEN = re.compile(
-    rf"""\s*(?: (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{{1,4}}(?!\d))?)
+_TOKEN = rf"""(?xa)
+       \s*(?: (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{{1,4}}(?!\d))?)
           | \\?(?P<word>frac|root|(?<=\\)[A-Za-z]+|{_NAMES}|[A-Za-z])(?:\s*_\s*(?P<index>\{{[^{{}}]*\}}|[A-Za-z0-9]+))?
-          | (?P<sign>[-+*/^!%(){{}}|=]) )""",
-    re.VERBOSE | re.ASCII,
-)
+          | (?P<sign>[-+*/^!%(){{}}|=]) )"""
 _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     **{"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 }
@@ -114,9 +112,9 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     written = written.translate(_SUPERSCRIPTS)
     for letter, name in _GREEK.items():
         written = written.replace(letter, f" {name} ")
-    position = 0
+    position, token = 0, re.compile(_TOKEN)
     while written[position:].strip():
-        match = _TOKEN.match(written, position)
+        match = token.match(written, position)
         if match is None:
             raise ValueError(f"{text!r} is no expression that can be read: {written[position:].strip()[:20]!r}")
         position = match.end()
