@@ -511,8 +511,8 @@ def _command(path: str, command: click.Command) -> str:
         rows = [(_option(option), prose(option.help)) for option in options]
         text += "\n\n" + table(("option", "effect"), rows)
     if isinstance(command, click.Group):
-        inner = [_command(f"{path} {name}", command.commands[name]) for name in sorted(command.commands)]
-        text = "\n\n".join([text, *inner])
+        found = ((name, command.get_command(context, name)) for name in sorted(command.list_commands(context)))
+        text = "\n\n".join([text, *(_command(f"{path} {name}", inner) for name, inner in found if inner)])
     return text
 
 
