@@ -1,4 +1,5 @@
-"""Where a run's configuration comes from: `karenina.toml`, the environment, `--set` and the command line's flags.
+"""Where a run's configuration comes from: a preset, `karenina.toml`, the environment, `--set` and the command line's
+flags.
 
 The file is read where the user names it and nowhere else. A `karenina.toml` that lies in the working directory is
 ignored, because a folder that came with a shared benchmark could otherwise send keys to an address of its own.
@@ -15,8 +16,8 @@ ignored, because a folder that came with a shared benchmark could otherwise send
 
     [plugins.NAME]                   # settings of a plugin
 
-Later layers win: file, environment, `--set`, flags. Tables are merged key by key, everything else is replaced; switches
-of features are applied one after the other.
+Later layers win: preset, file, environment, `--set`, flags. Tables are merged key by key, everything else is replaced;
+switches of features are applied one after the other.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class RunConfig:
     config: VerificationConfig
     interfaces: Mapping[str, str] = field(factory=dict)
     """The interfaces that tables of models name which are in `run`, by the place of the setting."""
+    document: Mapping[str, Any] = field(factory=dict, repr=False)
+    """The tables of all layers in one, without what flags say."""
 
 
 def load_config(
@@ -77,17 +80,19 @@ def load_config(
     *,
     models: bool = True,
     base: Layer | None = None,
+    preset: Layer | None = None,
 ) -> RunConfig:
     """Read all layers and make the application and the configuration.
 
     `sets` are texts `key.path=value`. `models=False` leaves the models out, for what calls none. `base` is the
-    lowest layer in place of the environment: the configuration of a run that is resumed. Raises
-    ConfigError with every problem of every layer.
+    lowest layer in place of the environment: the configuration of a run that is resumed. `preset` is the layer below
+    the file. Raises ConfigError with every problem of every layer.
     """
     flags = flags or Flags()
     problems: list[Problem] = []
     layers = [
         base or Layer("", {}),
+        preset or Layer("", {}),
         _attempt(problems, lambda: read_layer(path) if path else None) or Layer("", {}),
         (_attempt(problems, lambda: environment_layer(os.environ)) if base is None else None) or Layer("", {}),
         _attempt(problems, lambda: settings_layer(sets)) or Layer("", {}),
@@ -104,7 +109,8 @@ def load_config(
     config = _attempt(problems, lambda: configure(layers, flags, resolve, supplied=supplied, models=models))
     if problems or app is None or config is None:
         raise ConfigError(dict.fromkeys(problems))
-    return RunConfig(app=app, config=config, interfaces=_interfaces(merged(layer.table for layer in layers)))
+    document = merged(layer.table for layer in layers)
+    return RunConfig(app=app, config=config, interfaces=_interfaces(document), document=document)
 
 
 def _interfaces(document: Mapping[str, Any]) -> dict[str, str]:
