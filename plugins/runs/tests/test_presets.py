@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from karenina_runs.config.config_file import Flags, Layer, RunConfig, configure, load_config
 from karenina_runs.config.config_models import ModelFlags
@@ -42,6 +42,7 @@ def problems_of(call: Callable[[], Any]) -> list[str]:
     return [str(problem) for problem in raised.value.problems] or [str(raised.value)]
 
 
+@settings(deadline=None)  # the first example makes the converters
 @given(config=verification_configs())
 def test_a_saved_configuration_is_the_same_again(app: Karenina, config: VerificationConfig) -> None:
     assume("***" not in str(config))
@@ -64,6 +65,7 @@ FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
 layer = st.fixed_dictionaries({}, optional=dict(FIELDS))
 
 
+@settings(deadline=None)  # plugins are loaded
 @given(preset=layer, file=layer, variables=layer, sets=layer, flags=layer)
 def test_everything_wins_over_a_preset_and_a_preset_over_the_defaults(
     tmp_path_factory: pytest.TempPathFactory,
@@ -202,6 +204,7 @@ def test_what_is_no_preset_is_an_error_that_names_the_file(text: str, tmp_path: 
     assert all(str(file) in problem for problem in problems_of(lambda: Preset.read(file)))
 
 
+@settings(deadline=None)  # plugins are loaded
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),

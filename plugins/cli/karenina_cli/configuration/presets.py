@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from karenina_runs.config.presets import Preset, PresetFolder, preset_config
 
 from karenina_core.errors import ConfigError
 
-from .options.flags import configured
-from .output import Part, Table, inline, note, own_stdout, print_found, print_parts
+from ..options.flags import configured
+from ..output import Part, Table, inline, note, own_stdout, print_found, print_parts
 
 PLAIN = re.compile(r"[\w-]+")
 """A name that a path of `--set` need not quote."""
@@ -52,8 +52,7 @@ def shown(reference: str, *, as_json: bool) -> None:
         path = PresetFolder.of_user().find(reference)
         preset = Preset.read(path)
         models = preset.config.get("models", {}).values()
-        variables = sorted({str(model["api_key_env"]) for model in models if model.get("api_key_env")})
-        keys = {name: "set" if os.environ.get(name) else "not set" for name in variables}
+        keys = key_variables(str(model["api_key_env"]) for model in models if model.get("api_key_env"))
         parts: list[Part] = [
             f"{preset.name}{': ' if preset.description else ''}{preset.description or ''}",
             f"in {path}, of {preset.updated_at}",
@@ -98,22 +97,23 @@ def _remove(path: Path) -> None:
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Path and value of every setting, as `--set` has them."""
+    """Path and value of every setting."""
     for table, found in config.items():
-        if not isinstance(found, Mapping):
-            yield table, _value(found)
-            continue
-        for name, value in found.items():
-            path = f"{table}.{_quoted(name)}"
-            if table == "run" or not isinstance(value, Mapping):
-                yield path, _value(value)
-            else:
-                yield from ((f"{path}.{_quoted(key)}", _value(inner)) for key, inner in value.items())
+        for name, value in found.items() if isinstance(found, Mapping) else (("", found),):
+            inner = value.items() if table != "run" and isinstance(value, Mapping) else (("", value),)
+            yield from ((as_path(filter(None, (table, name, key))), as_value(item)) for key, item in inner)
 
 
-def _quoted(name: str) -> str:
-    return name if PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+def as_path(keys: Iterable[str]) -> str:
+    """The path of a setting, as `--set` has it."""
+    return ".".join(key if PLAIN.fullmatch(key) else json.dumps(key, ensure_ascii=False) for key in keys)
 
 
-def _value(value: Any) -> str:
-    return inline(json.dumps(value, ensure_ascii=False))
+def as_value(value: Any) -> str:
+    """A value in one line."""
+    return inline(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def key_variables(names: Iterable[str]) -> dict[str, str]:
+    """Whether these variables of the environment are set."""
+    return {name: "set" if os.environ.get(name) else "not set" for name in sorted(set(names))}
