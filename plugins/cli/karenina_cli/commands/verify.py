@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ..options.gates import gate_options
 from ..options.options import FILE, model_options, replicates_option, run_options, work_options
 from ..plugin_options import VerifyCommand
 from ..root import ARGUMENTS
@@ -69,6 +70,7 @@ from ..root import ARGUMENTS
     ".parquet, ...). One that is there is replaced. Repeatable.",
 )
 @work_options(spent="the run may spend", sinks="Write results there too.")
+@gate_options
 @click.pass_context
 def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     """Ask models the questions of a BENCHMARK, judge their answers, and keep the results in a run directory.
@@ -79,7 +81,8 @@ def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
 
     \b
     Exit codes: 0 every item has an outcome, 3 some items ended in an error or every score of a type of trait failed,
-    1 could not run, 2 wrong usage, 74 the run directory cannot be written, 130 interrupted.
+    1 could not run, 2 wrong usage, 4 a gate (--min-..., --must-pass, --max-errors) failed, 74 the run directory cannot
+    be written, 130 interrupted.
     """
     from ..verification import verify
 
