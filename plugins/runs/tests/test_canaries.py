@@ -18,7 +18,7 @@ from karenina_runs.journal.check import check
 from karenina_runs.plan.canaries import canary_items
 from karenina_runs.resume import resume_run
 from karenina_runs.summaries.canaries import canaries_in, exceeded, is_complete
-from karenina_runs.summaries.estimates import wilson
+from karenina_runs.summaries.intervals import wilson
 
 from karenina_core import ModelConfig, VerificationResultSet
 from karenina_core.errors import PortError

@@ -170,7 +170,8 @@ async def arun_single_model_verification(
     if replicate < 1:
         raise ConfigError("replicate: counts from 1")
     check_models(app, config)
-    plans, _ = checked_plans(app, config, evaluation_mode, [rubric if evaluation_mode != "template_only" else None])
+    rubrics = [rubric if evaluation_mode != "template_only" else None]
+    plans, _ = checked_plans(app, config, evaluation_mode, rubrics, [question])
     (plan,) = plans.values()
     models = (answering_model, parsing_model, *(model for _, model in overrides([rubric])))
     secrets = Secrets(secrets_of(app, models))

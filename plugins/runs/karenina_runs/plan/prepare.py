@@ -79,7 +79,7 @@ def prepare(
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
     questions, left_out = _select(benchmark, mode, question_ids, config.rubric_trait_names)
     rubrics, of_models = resolve_models(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
-    plans, of_stages = checked_plans(app, config, mode, rubrics.values())
+    plans, of_stages = checked_plans(app, config, mode, rubrics.values(), questions)
     templates = checked_templates(app, config, mode, questions)
     if config.canaries:
         check_canaries(app, config, templates)
@@ -185,10 +185,15 @@ def why_left_out(
 
 
 def checked_plans(
-    app: Karenina, config: VerificationConfig, mode: EvaluationMode, rubrics: Collection[Rubric | None]
+    app: Karenina,
+    config: VerificationConfig,
+    mode: EvaluationMode,
+    rubrics: Collection[Rubric | None],
+    questions: Sequence[Question],
 ) -> tuple[dict[frozenset[str], StageOrchestrator], list[str]]:
     """The plan for each set of types of traits, and notes of stages: those of the plans are asked whether they can work
-    with the configuration and the rubrics, and all other installed ones whether something is configured for nothing.
+    with the configuration, the rubrics and the questions, and all other installed ones whether something is configured
+    for nothing.
 
     Raises PlanError, and ConfigError with all problems that are fatal.
     """
@@ -199,7 +204,7 @@ def checked_plans(
         plans[kind].ready()
     check_overrides(app, rubrics, config)
     different = list({id(rubric): rubric for rubric in rubrics if rubric is not None}.values())
-    found = dict.fromkeys(_problems(plans.values(), evolve(config, evaluation_mode=mode), app, different))
+    found = dict.fromkeys(_problems(plans.values(), evolve(config, evaluation_mode=mode), app, different, questions))
     if fatal := [problem for problem in found if problem.fatal]:
         raise ConfigError(fatal)
     check_limits(app, config, [model for _, model in overrides(rubrics)])
@@ -229,16 +234,24 @@ def checked_templates(
 
 
 def settings_problems(
-    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, mode: EvaluationMode
+    plans: Sequence[StageOrchestrator],
+    config: VerificationConfig,
+    app: Karenina,
+    mode: EvaluationMode,
+    questions: Sequence[Question] = (),
 ) -> list[Problem]:
     """The problems and notes that do not depend on models, keys and files: stages check one without models."""
     bare = evolve(config, answering_models=(), parsing_models=(), evaluation_mode=mode)
-    found = dict.fromkeys(_problems(plans, bare, app, ()))
+    found = dict.fromkeys(_problems(plans, bare, app, (), questions))
     return [problem for problem in found if UNABLE not in problem.message]
 
 
 def _problems(
-    plans: Collection[StageOrchestrator], config: VerificationConfig, app: Karenina, rubrics: Sequence[Rubric]
+    plans: Collection[StageOrchestrator],
+    config: VerificationConfig,
+    app: Karenina,
+    rubrics: Sequence[Rubric],
+    questions: Sequence[Question],
 ) -> Iterator[Problem]:
     used = {stage.name: stage for plan in plans for stage in plan.stages}
     others = {why.name: (stage, why.reason) for plan in plans for stage, why in plan.left_out.items()}
@@ -247,6 +260,8 @@ def _problems(
         yield from _asked(stage, "check_config", config, app)
         if rubrics:
             yield from _asked(stage, "check_rubrics", rubrics, config, app)
+        if questions:
+            yield from _asked(stage, "check_questions", questions, config, app)
     for stage, _ in left_out:
         yield from _asked(stage, "check_left_out", config, app)
     read = {name for stage in used.values() for name in getattr(type(stage), "settings", ())}

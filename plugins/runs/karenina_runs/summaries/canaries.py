@@ -13,7 +13,7 @@ from karenina_core.errors import plural
 from karenina_core.values.fields import is_number
 from karenina_core.values.result import VerificationResult
 
-from .estimates import Clusters, rate_of
+from .intervals import Clusters, rate_of
 from .summary import UsageTally
 
 
