@@ -88,8 +88,8 @@ def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
 
     \b
     Exit codes: 0 every item has an outcome, 3 some items ended in an error or every score of a type of trait failed,
-    1 could not run, 2 wrong usage, 4 a gate (--min-..., --must-pass, --max-errors) failed or a judge obeyed more canaries
-    than it may, 74 the run directory cannot be written, 130 interrupted.
+    1 could not run, 2 wrong usage, 4 a gate (--min-..., --must-pass, --max-errors) failed or a judge obeyed more
+    canaries than it may, 74 the run directory cannot be written, 130 interrupted.
     """
     from ..verification import verify
 

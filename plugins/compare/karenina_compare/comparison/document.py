@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 from attrs import asdict
 from karenina_cli.output import inline, printable
-from karenina_runs.summaries.intervals import Interval
 from karenina_runs.summaries.gates import Gate
+from karenina_runs.summaries.intervals import Interval
 
 from .values import Answers, Comparison, Flip, Question, Row
 from .wording import change, headline, line, models, notable
