@@ -62,15 +62,16 @@ class CallTotals:
     cost_unknown: bool = False
     unavailable: bool = False
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """What is no number is not counted: rows may come from other tools' files."""
+    def add(self, row: Mapping[str, Any]) -> int:
+        """Its replies. What is no number is not counted: rows may come from other tools' files."""
         cost: Any = row.get("cost_usd")
         if is_number(cost):
             self.cost.add(cost)
         else:
             self.cost_unknown = self.cost_unknown or is_cost_unknown(row)
-        self.replies += replies_of(row)
         self.unavailable = self.unavailable or bool(row.get("usage_unavailable"))
+        self.replies += (replies := replies_of(row))
+        return replies
 
 
 @define(eq=False)
@@ -82,8 +83,7 @@ class TaskUsage(CallTotals):
     seconds: ExactSum = field(factory=ExactSum)
     models: set[str] = field(factory=set)
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        CallTotals.add(self, row)
+    def add(self, row: Mapping[str, Any]) -> int:
         get, counts = row.get, self.counts
         self.items += 1
         for name in COUNTED:
@@ -94,6 +94,7 @@ class TaskUsage(CallTotals):
         self.seconds.add(seconds if is_number(seconds) else 0)
         if (model := get("model")) is not None:
             self.models.add(str(model))
+        return CallTotals.add(self, row)
 
 
 @define(eq=False)
@@ -247,12 +248,8 @@ class Tally:
         self._add_parts(result, traits)
         self.removed.update(sources_noted(about.warnings))
         if total := result.generation.usage_metadata.get(TOTAL):
-            before = self.calls.replies
-            self.calls.add(total)
-            attempts: Any = total.get("attempts")
-            if is_number(attempts):
-                self.failed_attempts += attempts - (self.calls.replies - before)
-            unknown: Any = total.get("unknown_cost_attempts")
+            replies, attempts, unknown = self.calls.add(total), *map(total.get, ("attempts", "unknown_cost_attempts"))
+            self.failed_attempts += attempts - replies if is_number(attempts) else 0
             self.unknown_cost_attempts += unknown if is_number(unknown) else 0
 
     def _add_parts(self, result: VerificationResult, traits: Iterable[TraitOutcome]) -> None:
