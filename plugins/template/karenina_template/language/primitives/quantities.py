@@ -17,8 +17,8 @@ from attrs import field, frozen
 from ..normalize import canonical
 from .base import VerificationPrimitive, not_negative, one_of
 
-ROUNDING = 1e-9
-"""The share by which a conversion between units, done in binary fractions, may miss. Chosen far above their 2e-16."""
+ROUNDING = 5e-7
+"""The share by which equal quantities may differ: binary fractions by 2e-16, mmHg and torr by 1.4e-7. Chosen above."""
 LONGEST = 100
 """Characters. No quantity is longer; a whole paragraph is none. Chosen, not measured."""
 _RAISED = "[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+"
@@ -39,6 +39,8 @@ _SPELLED: Mapping[str, str] = {
     **{"mol%": "percent", "Ångström": "angstrom", "Å": "angstrom", "µ": "micrometer", "kcals": "kcal"},
 }
 """What is written and pint does not know, or reads as something else."""
+_COUNTED = ("cell = count", "colony_forming_unit = count = CFU = cfu", "international_unit = [potency] = IU")
+"""Units of biology that pint does not have."""
 
 
 @lru_cache(maxsize=1)
@@ -48,7 +50,10 @@ def units() -> Any:
         import pint
     except ImportError:
         raise ValueError("quantities need pint; type: pip install 'karenina-template[units]'") from None
-    return pint.UnitRegistry(on_redefinition="ignore")
+    registry = pint.UnitRegistry(on_redefinition="ignore")
+    for definition in _COUNTED:
+        registry.define(definition)
+    return registry
 
 
 @frozen
@@ -96,6 +101,7 @@ def read_quantity(value: Any) -> Quantity:
 def _read_unit(written: str) -> Any:
     registry = units()
     text = re.sub(r"\bmm Hg\b", "mmHg", written.rstrip("."))
+    text = re.sub(r"\b[Dd]egrees? ([Cc]elsius|[Ff]ahrenheit)\b", lambda found: f"deg{found[1][0].upper()}", text)
     if re.fullmatch(_UNIT, text) is None:
         raise ValueError(f"{written!r} is no unit; write it like mg, kJ/mol or m/s^2")
     words = re.split(r"([\s/*·^()]+)", _SPELLED.get(text, text))
