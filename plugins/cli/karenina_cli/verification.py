@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from karenina_runs.amend.repair import RepairSelection, planned_repair
 from karenina_runs.benchmark import Benchmark
+from karenina_runs.config.presets import PresetFolder
 from karenina_runs.execute.continuation import RETRYABLE
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory
@@ -41,7 +42,8 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
         prepared = _prepared(path, options, trust_line(arguments))
         limits = run_limits(options)
         must_pass = must_pass_ids(limits, prepared.questions, prepared.config.replicate_count, prepared.mode)
-        named = (options.get(name) for name in ("config", "answers"))
+        named = [options.get(name) for name in ("config", "answers")]
+        named += [PresetFolder.of_user().find(options["preset"])] if options["preset"] is not None else []
         targets = (uri.partition(":")[2] for uri in options["sinks"])
         kept = [
             path,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import Result
@@ -56,7 +57,9 @@ def test_the_document_has_them(verify: Callable[..., Result]) -> None:
         ("must pass", "q2", False),
     ]
     assert "2 of 3 items pass (66.7 %), 50.0 % asked for" in document["gates"][0]["message"]
-    assert "gates" not in json.loads(verify("--json", "--out", "without").stdout)
+    assert "gates" not in json.loads(verify("--json", "--out", "without", "--export", "junit.xml").stdout)
+    suites = ElementTree.parse("junit.xml").getroot()
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("3", "1", "0")
 
 
 @pytest.mark.parametrize(

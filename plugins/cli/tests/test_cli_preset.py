@@ -121,6 +121,14 @@ def test_a_preset_that_cannot_be_used_ends_a_run_before_a_model_is_asked(
     assert not Path("karenina-runs").exists()
 
 
+def test_an_export_does_not_take_the_place_of_the_preset(run: Run, write_benchmark: Files, presets: Path) -> None:
+    run("preset", "save", "p", "--answering-model", "x", "--parsing-model", "y", "--answering-base-url", "http://h/v1")
+    before = (presets / "p.json").read_bytes()
+    result = run("verify", write_benchmark("q0"), "--preset", "p", "--export", presets / "p.json")
+    assert (result.exit_code, "choose another file" in result.stderr) == (1, True)
+    assert (presets / "p.json").read_bytes() == before
+
+
 def test_plan_takes_a_preset_too(run: Run) -> None:
     run("preset", "save", "p", "--with", "abstention")
     assert json.loads(run("plan", "--preset", "p", "--json").stdout)["features"] == ["abstention"]
