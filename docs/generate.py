@@ -423,7 +423,7 @@ def distributions() -> str:
     rows = []
     for path in sorted(REPOSITORY.glob("plugins/*/pyproject.toml")):
         project = tomllib.loads(path.read_text("utf-8"))["project"]
-        commands = codes(sorted(project["entry-points"].get("karenina.commands", ())))
+        commands = codes(sorted(project.get("entry-points", {}).get("karenina.commands", ())))
         name = f"[{code(project['name'])}](../../plugins/{path.parent.name}/README.md)"
         brings = [code(f"karenina_{k}") if "_" in k else k for k in sorted({*kinds.get(project["name"], ())})]
         brings += [] if commands == "none" else [f"commands {commands}"]
@@ -511,8 +511,8 @@ def _command(path: str, command: click.Command) -> str:
         rows = [(_option(option), prose(option.help)) for option in options]
         text += "\n\n" + table(("option", "effect"), rows)
     if isinstance(command, click.Group):
-        inner = [_command(f"{path} {name}", command.commands[name]) for name in sorted(command.commands)]
-        text = "\n\n".join([text, *inner])
+        found = ((name, command.get_command(context, name)) for name in sorted(command.list_commands(context)))
+        text = "\n\n".join([text, *(_command(f"{path} {name}", inner) for name, inner in found if inner)])
     return text
 
 

@@ -4,8 +4,10 @@ An option of the commands that ask models is listed in a sequence that an entry 
 names. The entry point is called like the plugin: `wordcount = "my_package.options:OPTIONS"`.
 
 A section of `karenina doctor` is a function `section(app)` that an entry point of the group `karenina.doctor` names,
-and a section of `karenina doctor DIR` a function `section(folder, *, replace)` of the group `karenina.doctor.run`. Both
-return a `Section`.
+a section of `karenina doctor DIR` a function `section(folder, *, replace)` of the group `karenina.doctor.run`, and a
+section of `karenina benchmark validate` a function `section(app, benchmark, ids, policy)` of the group
+`karenina.validate`: about the questions of these ids, and running code as far as the `CodePolicy` allows. All return a
+`Section`.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@
 from karenina_template.language.answer import BaseAnswer as BaseAnswer
 from karenina_template.language.answer import VerifiedField as VerifiedField
 from karenina_template.language.normalize import SynonymMap as SynonymMap
+from karenina_template.language.primitives.aliases import AliasMatch as AliasMatch
 from karenina_template.language.primitives.base import VerificationPrimitive as VerificationPrimitive
 from karenina_template.language.primitives.base import primitive_from_spec as primitive_from_spec
 from karenina_template.language.primitives.base import to_spec as to_spec
 from karenina_template.language.primitives.dates import DateMatch as DateMatch
 from karenina_template.language.primitives.dates import DateRange as DateRange
 from karenina_template.language.primitives.dates import DateTolerance as DateTolerance
+from karenina_template.language.primitives.expressions import ExpressionMatch as ExpressionMatch
 from karenina_template.language.primitives.numeric import NumericExact as NumericExact
 from karenina_template.language.primitives.numeric import NumericGraded as NumericGraded
 from karenina_template.language.primitives.numeric import NumericMaximum as NumericMaximum
@@ -16,6 +18,7 @@ from karenina_template.language.primitives.numeric import NumericRange as Numeri
 from karenina_template.language.primitives.numeric import NumericRangeGraded as NumericRangeGraded
 from karenina_template.language.primitives.numeric import NumericThresholdGraded as NumericThresholdGraded
 from karenina_template.language.primitives.numeric import NumericTolerance as NumericTolerance
+from karenina_template.language.primitives.quantities import QuantityMatch as QuantityMatch
 from karenina_template.language.primitives.text import BooleanMatch as BooleanMatch
 from karenina_template.language.primitives.text import ContainsAll as ContainsAll
 from karenina_template.language.primitives.text import ContainsAny as ContainsAny

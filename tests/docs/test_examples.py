@@ -154,9 +154,12 @@ def _options(words: Sequence[str]) -> set[str]:
 
 
 def _accepted(command: click.Command) -> set[str]:
-    inner = command.commands.values() if isinstance(command, click.Group) else ()
-    own = {name for p in command.get_params(click.Context(command)) for name in (*p.opts, *p.secondary_opts)}
-    return own.union(*(_accepted(other) for other in inner))
+    context = click.Context(command)
+    own = {name for p in command.get_params(context) for name in (*p.opts, *p.secondary_opts)}
+    if not isinstance(command, click.Group):
+        return own
+    inner = (command.get_command(context, name) for name in command.list_commands(context))
+    return own.union(*(_accepted(other) for other in inner if other))
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,9 @@ ANSWERS = {
     "EcoRI": "It cuts at GAATTC.",
     "T7": "Perhaps they are TATAGT, read on the other strand.",
     "oxygen": "Hemoglobin does.",
+    "leukemia": "It is c-ABL.",
 }
-JUDGED: dict[str, Any] = {"site": "gaattc", "bases": "5'-TATAGT", "protein": "hemoglobin"}
+JUDGED: dict[str, Any] = {"site": "gaattc", "bases": "5'-TATAGT", "protein": "hemoglobin", "gene": "c-ABL"}
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -96,20 +97,21 @@ def test_one_benchmark_uses_all_of_them(venv: Path, run: Run, tmp_path: Path) ->
     lines = (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()
     results = {result["metadata"]["question_id"]: result for result in map(json.loads, lines)}
     assert {name: result["metadata"]["outcome"] for name, result in results.items()} == dict.fromkeys(
-        ("ecori", "primer", "oxygen"), "passed"
+        ("ecori", "primer", "oxygen", "fusion"), "passed"
     )
     assert results["primer"]["extensions"]["guard"] == {"words": 9}
     assert results["oxygen"]["template"]["embedding_override_applied"] is True
     assert results["oxygen"]["template"]["embedding_model_used"] == "letters-3"
     scores = {name: result["rubric"]["extra_trait_scores"]["hedging"]["Certain"] for name, result in results.items()}
-    assert scores == {"ecori": True, "primer": False, "oxygen": True}
+    assert scores == {"ecori": True, "primer": False, "oxygen": True, "fusion": True}
     with closing(sqlite3.connect(tmp_path / "results.sqlite")) as tables:
         rows = tables.execute("SELECT DISTINCT name, correct FROM fields ORDER BY name").fetchall()
-        assert rows == [("bases", 1), ("protein", 1), ("site", 1)]
-    assert len(run([karenina, "slowest", tmp_path / "run"], tmp_path).stdout.splitlines()) == 3
+        assert rows == [("bases", 1), ("gene", 1), ("protein", 1), ("site", 1)]
+    assert len(run([karenina, "slowest", tmp_path / "run"], tmp_path).stdout.splitlines()) == 4
 
 
 TABLE = "no installed package has this plugin"
+PRIMITIVES = ("names", "primitive")
 OTHERS = "; install the package that brings any other one"
 MISSING = {
     "guard": f"plugins.example-guard: {TABLE}",
@@ -118,6 +120,7 @@ MISSING = {
     f"litellm, minilm, sentence_transformers{OTHERS}",
     "trait": "(trait 'Certain'): additionalType 'karenina:GlobalHedgingTrait' is unknown",
     "primitive": "unknown primitive 'DnaMatch' (did you mean 'DateMatch'?); install the package that brings it",
+    "names": "unknown primitive 'GeneMatch'",
     "sink": "--sink: no sink is called 'tables'; there is: ",
     "acme": f"models.anvil.interface: no adapter serves the interface 'acme'; there is: manual{OTHERS}",
     "command": "no command is called 'slowest'; install the package that brings it",
@@ -138,7 +141,7 @@ def test_without_one_of_them_it_says_what_is_missing(
         plan = ["plan", BENCHMARK / "benchmark.jsonld", "--config", BENCHMARK / "run.toml", "--sink", "tables:x"]
         said = tried(["slowest", tmp_path] if name == "command" else plan)
         with acme() as server:
-            if name not in ("command", "primitive"):  # the first is no part of a run; the second costs its question
+            if name not in ("command", *PRIMITIVES):  # the first is no part of a run; the others cost their question
                 assert tried(verify(server, tmp_path / "run")).returncode == 1
             assert server.count == 0, "something was paid for"
     finally:
@@ -146,4 +149,4 @@ def test_without_one_of_them_it_says_what_is_missing(
         run([*pip, "install", "--quiet", "--no-index", "--no-deps", wheel], tmp_path)
     assert MISSING[name] in " ".join((said.stdout + said.stderr).split())
     assert "Traceback" not in said.stderr
-    assert said.returncode != 0 or name == "primitive"
+    assert said.returncode != 0 or name in PRIMITIVES

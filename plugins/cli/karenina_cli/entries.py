@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from importlib.util import find_spec
@@ -13,8 +13,9 @@ from typing import Any
 import click
 
 from karenina_core.errors import PluginError, one_line
+from karenina_core.plugin.command_line import Section
 
-from .output import note
+from .output import Part, Table, note
 
 
 def owner_of(point: EntryPoint) -> str:
@@ -75,3 +76,32 @@ def source_help(point: EntryPoint, longest: int) -> str:
                 None, help=given.get("short_help") or given.get("help") or ast.get_docstring(node) or ""
             ).get_short_help_str(longest)
     return ""
+
+
+def every_section(
+    group: str, call: Callable[[Any], Section], raised: tuple[type[Exception], ...] = ()
+) -> list[Section]:
+    """What packages say, by the names of their sections; one that fails is a problem of its own. Raises `raised`."""
+    found = []
+    for point, section in usable(group, "section"):
+        try:
+            found.append(call(section))
+        except raised:
+            raise
+        except Exception as error:  # code of another package
+            what = f"the section {point.name!r} of {owner_of(point)} failed: {one_line(error)}"
+            found.append(Section({}, problems=[what], usable=False))
+    return found
+
+
+def merged(found: Mapping[str, Any], sections: Iterable[Section]) -> dict[str, Any]:
+    """With the documents of sections, as far as their names are free."""
+    document = dict(found)
+    for section in sections:
+        document = {**section.document, **document}
+    return document
+
+
+def section_parts(section: Section) -> list[Part]:
+    """What is printed of it."""
+    return [*section.before, Table(section.columns, section.rows, section.title), *section.after]

@@ -30,6 +30,7 @@ from karenina_core.values.config import CodePolicy, VerificationConfig
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric
 
+from .entries import every_section, merged, section_parts
 from .exits import COULD_NOT_RUN, GATE_FAILED, OK
 from .options.flags import configured, select_questions
 from .output import Part, Table, inline, note, own_stdout, print_found
@@ -233,7 +234,9 @@ def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         benchmark = Benchmark.load(path, app=app)
         ids = [question.id for question in benchmark]
         chosen = ids if options["questions"] is None else select_questions(options["questions"], ids)
-        found = asyncio.run(validated(app, benchmark, chosen, _policy(benchmark, options["trust"])))
+        policy = code_policy(benchmark, trusted=options["trust"])
+        found = asyncio.run(validated(app, benchmark, chosen, policy))
+        sections = every_section("karenina.validate", lambda section: section(app, benchmark, chosen, policy))
         trusting = None
         if any(question.state == "not_checked" for question in found.questions):
             group, command, *rest = arguments
@@ -248,15 +251,19 @@ def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             "warnings": list(found.warnings),
             "trust": trusting,
         }
-        print_found(document, _validation_parts(benchmark, found, trusting), out, as_json=options["as_json"])
-        for problem in found.problems:
+        parts = _validation_parts(benchmark, found, trusting)
+        parts += [part for section in sections for part in section_parts(section)]
+        print_found(merged(document, sections), parts, out, as_json=options["as_json"])
+        for problem in (*found.problems, *(problem for section in sections for problem in section.problems)):
             note(f"Error: {problem}")
     if not found.usable:
         return COULD_NOT_RUN
-    return GATE_FAILED if options["strict"] and not found.tight else OK
+    sound = found.tight and all(section.usable for section in sections)
+    return GATE_FAILED if options["strict"] and not sound else OK
 
 
-def _policy(benchmark: BenchmarkData, trusted: bool) -> CodePolicy:
+def code_policy(benchmark: BenchmarkData, *, trusted: bool) -> CodePolicy:
+    """How far the code of a benchmark may run in a command that checks it."""
     return "trusted" if trusted or trusted_digest(benchmark, "sandbox") else "sandbox"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 NAMES: Mapping[str, Mapping[str, str]] = {
     "karenina_core.templates": {
+        "AliasMatch": "karenina_template.language.primitives.aliases",
         "AllOf": "karenina_template.language.strategies",
         "AnyOf": "karenina_template.language.strategies",
         "AtLeastN": "karenina_template.language.strategies",
@@ -17,6 +18,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "DateRange": "karenina_template.language.primitives.dates",
         "DateTolerance": "karenina_template.language.primitives.dates",
         "ExactMatch": "karenina_template.language.primitives.text",
+        "ExpressionMatch": "karenina_template.language.primitives.expressions",
         "FieldCheck": "karenina_template.language.strategies",
         "LiteralMatch": "karenina_template.language.primitives.text",
         "NumericExact": "karenina_template.language.primitives.numeric",
@@ -28,6 +30,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "NumericThresholdGraded": "karenina_template.language.primitives.numeric",
         "NumericTolerance": "karenina_template.language.primitives.numeric",
         "OrderedMatch": "karenina_template.language.primitives.text",
+        "QuantityMatch": "karenina_template.language.primitives.quantities",
         "RegexMatch": "karenina_template.language.primitives.text",
         "SemanticMatch": "karenina_template.language.primitives.text",
         "SetContainment": "karenina_template.language.primitives.text",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -17,6 +18,7 @@ from karenina_core.ports.threads import Ended, in_own_thread
 from .language.answer import BaseAnswer, give_evidence, written_by_author
 from .language.author_code import author_code
 from .language.extraction import copied, extraction_class, fill, judge_schema, keys_of
+from .language.primitives.base import to_spec
 from .language.strategies import fields_of, strategy_name
 from .language.to_json import plain
 from .language.verification import Comparison, Evidence, Finding, check_evidence, check_values, conclude, remarks_on
@@ -45,7 +47,7 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None, aside
     keys = keys_of(cls)
     # A placeholder in place of a ground truth gives nothing away.
     judged = {name: value for name, value in expected.items() if name in keys or name not in cls.__verified__}
-    accepted = accepted_by({name: found.primitive for name, found in cls.__verified__.items()})
+    accepted = accepted_by(cls.__verified__)
     hints = {name: found.hint for name, found in cls.__verified__.items() if found.hint and name in keys}
     findings = lint_schema(schema, judged, keys=keys, hints=hints, accepted=accepted)
     leaks = [str(finding) for finding in findings if finding.severity == "leak"]
@@ -105,8 +107,8 @@ class ModelHandle:
         return expected
 
     def accepted(self) -> Mapping[str, tuple[Any, ...]]:
-        """What fields accept that are decided without their ground truth; see `accepted_by`."""
-        return accepted_by({name: found.primitive for name, found in self.cls.__verified__.items()})
+        """What fields accept beside their ground truth, or without one; see `accepted_by`."""
+        return accepted_by(self.cls.__verified__)
 
     async def build(self, data: Mapping[str, Any] | None) -> ModelFilled:
         answer = fill(self.cls, data)
@@ -275,6 +277,8 @@ def _field(cls: type[BaseAnswer], name: str) -> TemplateField:
     found = TemplateField(name, type_text(info.annotation), info.description or "", verification is not None)
     if verification is None:
         return found
+    with suppress(TemplateError):  # of a primitive that cannot be written as data
+        found = evolve(found, primitive=to_spec(verification.primitive))
     return evolve(found, hint=verification.hint, weight=verification.weight, semantic=verification.kind == "semantic")
 
 

@@ -19,6 +19,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from karenina_runs.plan.templates import TemplateLoader
 from karenina_template.language.extraction import judge_schema
+from karenina_template.language.verification import Verification
 from karenina_template.lint.lint import Finding, lint_benchmark, lint_schema, lint_template, one_sided_positions
 from karenina_template.lint.patterns import ANYTHING, accepted_by, accepted_texts, spelled_out
 from karenina_template.lint.references import Targets, mentions, same
@@ -27,6 +28,7 @@ from pydantic import BaseModel, Field, create_model
 
 from karenina_core import Benchmark, Karenina
 from karenina_core.templates import (
+    AliasMatch,
     BaseAnswer,
     ContainsAll,
     ContainsAny,
@@ -491,7 +493,14 @@ def test_each_accepted_value_counts_in_place_of_a_ground_truth_that_is_not_used(
 )
 def test_what_a_primitive_accepts_is_read_off_its_parameters(primitive: Any, accepted: tuple[Any, ...]) -> None:
     assert accepted_texts(primitive) == accepted
-    assert accepted_by({"x": primitive, "y": ExactMatch()}) == {"x": accepted}
+    verified = {"x": Verification("N/A", primitive), "y": Verification("gout", ExactMatch())}
+    assert accepted_by(verified) == {"x": accepted}
+
+
+def test_other_forms_of_the_expected_value_are_accepted_beside_it() -> None:
+    synonyms = ExactMatch(["lowercase", {"mapping": {"podagra": "gout"}}])
+    verified = {"x": Verification("gout", AliasMatch(["Gicht"])), "y": Verification("Gout", synonyms)}
+    assert accepted_by(verified) == {"x": ("gout", "Gicht"), "y": ("Gout", "podagra")}
 
 
 LARGE = 5000

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from karenina_core import templates
 from karenina_core.errors import TemplateError
 from karenina_core.templates import (
+    AliasMatch,
     BooleanMatch,
     ContainsAll,
     ContainsAny,
@@ -23,6 +24,7 @@ from karenina_core.templates import (
     DateRange,
     DateTolerance,
     ExactMatch,
+    ExpressionMatch,
     LiteralMatch,
     NumericExact,
     NumericGraded,
@@ -33,6 +35,7 @@ from karenina_core.templates import (
     NumericThresholdGraded,
     NumericTolerance,
     OrderedMatch,
+    QuantityMatch,
     RegexMatch,
     SemanticMatch,
     SetContainment,
@@ -71,6 +74,7 @@ LATE = (
 )
 SCOPES = st.sampled_from(["trace", "response"])
 BY_NAME: dict[str, st.SearchStrategy[VerificationPrimitive]] = {
+    "AliasMatch": st.builds(AliasMatch, st.lists(st.text("abc", min_size=1)), NORMALIZERS),
     "BooleanMatch": st.builds(BooleanMatch),
     "ContainsAll": st.builds(ContainsAll, TEXTS, st.just(["lowercase"])),
     "ContainsAny": st.builds(ContainsAny, TEXTS),
@@ -78,6 +82,7 @@ BY_NAME: dict[str, st.SearchStrategy[VerificationPrimitive]] = {
     "DateRange": st.builds(DateRange, EARLY, st.none() | LATE) | st.builds(DateRange, st.none(), LATE),
     "DateTolerance": st.builds(DateTolerance, st.integers(0, 99), st.sampled_from(["days", "hours", "minutes"])),
     "ExactMatch": st.builds(ExactMatch, NORMALIZERS),
+    "ExpressionMatch": st.builds(ExpressionMatch, st.floats(0, 1)),
     "LiteralMatch": st.builds(LiteralMatch),
     "NumericExact": st.builds(NumericExact),
     "NumericGraded": st.builds(NumericGraded, POSITIVE, st.none() | st.floats(0, 0.009), MODES, DECAYS),
@@ -94,9 +99,11 @@ BY_NAME: dict[str, st.SearchStrategy[VerificationPrimitive]] = {
     ),
     "NumericTolerance": st.builds(NumericTolerance, st.floats(0, 1e9), MODES),
     "OrderedMatch": st.builds(OrderedMatch, NORMALIZERS),
+    "QuantityMatch": st.builds(QuantityMatch, st.floats(0, 1e9), MODES),
     "RegexMatch": st.builds(RegexMatch, PATTERNS, st.just(["I"])),
     "SemanticMatch": st.builds(SemanticMatch, st.floats(0, 1, exclude_min=True)),
     "SetContainment": st.builds(SetContainment, st.sampled_from(["exact", "subset", "superset", "overlap"]))
+    | st.builds(SetContainment, normalize=NORMALIZERS)
     | st.builds(SetContainment, st.just("overlap"), st.integers(1, 9)),
     "TraceContains": st.builds(TraceContains, st.text(min_size=1), scope=SCOPES),
     "TraceLength": st.builds(

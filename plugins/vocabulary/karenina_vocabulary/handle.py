@@ -28,6 +28,8 @@ class TemplateField:
     weight: float = 1.0
     semantic: bool = False
     """Whether it is decided by how similar the extracted text is to the expected one, which an embedder measures."""
+    primitive: Mapping[str, Any] | None = None
+    """How a verified field is compared, as plain data: `{"type": "ExactMatch", ...}`; None where only code says it."""
 
 
 @frozen

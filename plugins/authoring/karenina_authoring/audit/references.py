@@ -1,8 +1,8 @@
 """Whether the reference answer, as a person wrote it, and the template say the same.
 
-Whatever in the reference answer could be meant as the value of a field is given to the template, whose own code decides.
-Only where it accepts none of it, and the reference answer says something else instead, is there a contradiction: a
-template may well ask for more than the reference answer says.
+Whatever in the reference answer could be meant as the value of a field is given to the template, whose own code
+decides. Only where it accepts none of it, and the reference answer says something else instead, is there a
+contradiction: a template may well ask for more than the reference answer says.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ async def contradictions(question: Question, probe: Probe) -> list[Finding]:
     reference = question.raw_answer.strip()
     if not reference:
         return []
-    silent, said = [], []
+    silent: list[TemplateField] = []
+    said: list[TemplateField] = []
     for one in probe.fields:
         if one.semantic or (one.name not in probe.expected and not probe.alternatives.get(one.name)):
             continue

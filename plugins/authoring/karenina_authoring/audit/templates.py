@@ -1,4 +1,4 @@
-"""What is wrong with one item on its own: its question gives the answer away, or its template cannot do what it should."""
+"""What is wrong with one item alone: its question gives the answer away, or its template cannot do its work."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ async def template_findings(question: Question, probe: Probe) -> list[Finding]:
             message = f"the field {one.name!r} refuses its own expected value {probe.expected[one.name]!r}"
             found.append(_finding(question, "unreachable", "fault", message))
         elif await probe.cannot_fail(one):
-            message = (
-                f"the field {one.name!r} accepts anything, so that every answer passes it; compare it with a value"
-            )
+            message = f"the field {one.name!r} accepts anything: every answer passes it; compare it with a value"
             found.append(_finding(question, "cannot fail", "fault", message))
     for name in await probe.idle():
         message = f"the verdict never depends on the field {name!r}; add it to the strategy, or remove it"

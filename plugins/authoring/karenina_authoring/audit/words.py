@@ -11,125 +11,21 @@ from typing import Any
 from karenina_template.lint.spelling import number_of, squeezed
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|(?!(?<=['’])s\b)[^\W\d_]+|[^\W_]+")
-_STOP = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "to",
-        "for",
-        "from",
-        "with",
-        "and",
-        "or",
-        "as",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "had",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "there",
-        "which",
-        "what",
-        "who",
-        "whom",
-        "whose",
-        "when",
-        "where",
-        "why",
-        "how",
-        "name",
-        "give",
-        "state",
-        "list",
-        "tell",
-        "please",
-        "many",
-        "much",
-        "about",
-        "if",
-        "than",
-        "then",
-        "into",
-        "out",
-        "up",
-        "down",
-        "over",
-        "under",
-        "their",
-        "his",
-        "her",
-        "they",
-        "he",
-        "she",
-        "we",
-        "you",
-        "your",
-        "i",
-        "can",
-        "could",
-        "would",
-        "should",
-        "will",
-        "may",
-        "might",
-        "must",
-        "not",
-        "no",
-        "yes",
-        "called",
-        "known",
-        "used",
-        "using",
-    ]
+_LITTLE = (
+    "a an the of in on at by to for from with and or as is are was were be been being do does did has have had it its "
+    "this that these those there which what who whom whose when where why how name give state list tell please "
+    "many much about if than then into out up down over under their his her they he she we you your i can could "
+    "would should will may might must not no yes called known used using"
 )
+_STOP = frozenset(_LITTLE.split())
 _ENDINGS = ("ing", "ied", "ies", "ed", "es", "s")
-_COUNTED = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
-]
-_TENS = dict(zip(["thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], range(30, 100, 10), strict=True))
-NUMBER_WORDS = {word: Decimal(value) for value, word in enumerate(_COUNTED)} | {
-    word: Decimal(value) for word, value in _TENS.items()
-}
+_COUNTED = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+NUMBER_WORDS = {word: Decimal(value) for value, word in enumerate(_COUNTED.split())}
+NUMBER_WORDS |= {word: Decimal(10 * value) for value, word in enumerate(_TENS.split(), 2)}
 NUMBER_WORDS |= {"none": Decimal(0), "once": Decimal(1), "twice": Decimal(2), "dozen": Decimal(12)}
 
 
@@ -175,10 +71,7 @@ def names(text: str) -> frozenset[str]:
     for match in _WORD.finditer(text):
         word, before = match[0], text[: match.start()].rstrip(" \"'“‘(")
         opens = not before or before[-1] in ".!?:"
-        if (
-            any(mark.isdigit() for mark in word)
-            or (any(map(str.isupper, word[1:])) and len(word) > 1)
-            or (word[0].isupper() and not opens)
-        ):
+        has_own_form = any(map(str.isdigit, word)) or any(map(str.isupper, word[1:]))
+        if has_own_form or (word[0].isupper() and not opens):
             found |= set(terms(word))
     return frozenset(found)

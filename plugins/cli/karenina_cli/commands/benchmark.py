@@ -38,11 +38,12 @@ def command() -> None:
 def validate(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     """Load every template of BENCHMARK and look for expected answers that the judge could read in it.
 
-    Also listed: questions without a template, questions that are not finished, and what the loader could not use. No
-    model is called, and without --trust no code of the benchmark is run in this process.
+    Also listed: questions without a template, questions that are not finished, what the loader could not use, and what
+    other packages find: karenina-authoring says which templates are proven. No model is called, and without --trust no
+    code of the benchmark is run in this process.
 
-    Exit code 1: a template cannot be used, or traits clash. 4: with --strict, a template gives its answer away or was
-    not checked.
+    Exit code 1: a template cannot be used, or traits clash. 4: with --strict, a template gives its answer away, was not
+    checked, or is not what another package asks for.
     """
     from ..planning import validate as run
     from ..root import ARGUMENTS

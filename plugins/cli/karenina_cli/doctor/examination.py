@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -28,9 +28,9 @@ from karenina_core.plugin.application import Karenina
 from karenina_core.plugin.command_line import Section
 from karenina_core.plugin.discovery import misplaced
 
-from ..entries import owner_of, usable
+from ..entries import every_section, merged, section_parts
 from ..exits import COULD_NOT_RUN, OK
-from ..output import Part, Table, inline, note, own_stdout, print_found
+from ..output import inline, note, own_stdout, print_found
 
 DEEP_SECONDS = 120.0
 """Seconds for importing what an adapter needs; chosen."""
@@ -43,7 +43,7 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
     """Print what was found. Returns the exit code."""
     with own_stdout() as out:
         app, deprecated = _installed()
-        sections = _sections("karenina.doctor", lambda section: section(app))
+        sections = every_section("karenina.doctor", lambda section: section(app))
         found = findings(app, sections, deep=deep)
         found["problems"] += deprecated
         states: dict[str, list[str]] = {}
@@ -55,8 +55,8 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
             f"karenina-core {found['karenina_core']} (plugin API {found['plugin_api']}), Python {found['python']}",
             *(f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())),
             "",
-            *_section(Section.of("adapters", "Adapters", COLUMNS, found["adapters"])),
-            *(part for section in sections for part in _section(section)),
+            *section_parts(Section.of("adapters", "Adapters", COLUMNS, found["adapters"])),
+            *(part for section in sections for part in section_parts(section)),
             f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}"
             f" ({found['file_system']['type'] or 'unknown file system'})",
             f"Environment: {variables} (names only)",
@@ -87,41 +87,17 @@ def _installed() -> tuple[Karenina, list[str]]:
 def examine_run(folder: Path, *, replace: bool = False, as_json: bool = False) -> int:
     """Print what packages say about a run directory. Returns the exit code. Raises what their sections raise."""
     with own_stdout() as out:
-        sections = _sections("karenina.doctor.run", lambda section: section(folder, replace=replace), (KareninaError,))
-        parts = [part for section in sections for part in _section(section)]
-        print_found(_merged({}, sections), parts, out, as_json=as_json)
+        sections = every_section(
+            "karenina.doctor.run", lambda section: section(folder, replace=replace), (KareninaError,)
+        )
+        parts = [part for section in sections for part in section_parts(section)]
+        print_found(merged({}, sections), parts, out, as_json=as_json)
         for section in sections:
             for line in (*(f"Problem: {problem}" for problem in section.problems), *section.notes):
                 note(line)
         if failures := [section.failure for section in sections if section.failure is not None]:
             raise failures[0]
     return OK if all(section.usable for section in sections) else COULD_NOT_RUN
-
-
-def _sections(group: str, call: Callable[[Any], Section], raised: tuple[type[Exception], ...] = ()) -> list[Section]:
-    """What packages say, by the names of their sections; one that fails is a problem of its own. Raises `raised`."""
-    found = []
-    for point, section in usable(group, "section"):
-        try:
-            found.append(call(section))
-        except raised:
-            raise
-        except Exception as error:  # code of another package
-            what = f"the section {point.name!r} of {owner_of(point)} failed: {one_line(error)}"
-            found.append(Section({}, problems=[what], usable=False))
-    return found
-
-
-def _merged(found: Mapping[str, Any], sections: Iterable[Section]) -> dict[str, Any]:
-    """With the documents of sections, as far as their names are free."""
-    document = dict(found)
-    for section in sections:
-        document = {**section.document, **document}
-    return document
-
-
-def _section(section: Section) -> list[Part]:
-    return [*section.before, Table(section.columns, section.rows, section.title), *section.after]
 
 
 def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = False) -> dict[str, Any]:
@@ -166,7 +142,7 @@ def findings(app: Karenina, sections: Sequence[Section] = (), *, deep: bool = Fa
         "environment": sorted(name for name in os.environ if name.endswith("_API_KEY") or name.startswith("KARENINA_")),
         "packages": versions,
     }
-    return _merged(found, sections)
+    return merged(found, sections)
 
 
 def _adapter(app: Karenina, interface: str, *, deep: bool) -> dict[str, Any]:

@@ -10,11 +10,13 @@ import math
 import re
 import re._parser as parser  # type: ignore[import-not-found]  # typeshed leaves it out; hypothesis uses it too
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Literal
 
 from ..language.primitives.base import VerificationPrimitive
 from ..language.primitives.text import ContainsAll, ContainsAny, RegexMatch
+from ..language.verification import Verification
 from .references import Scalar, Targets, is_common, trivial_text
 from .spelling import number_of, squeezed
 
@@ -187,13 +189,20 @@ def _texts_of(kind: str, given: Any) -> frozenset[str]:
 _OPEN_ENDS = re.compile(r"^\^?\.[*+]\??|(?<!\\)\.[*+]\??\$?$")
 
 
-def accepted_by(primitives: Mapping[str, VerificationPrimitive]) -> dict[str, tuple[Any, ...]]:
-    """Per field whose primitive uses no ground truth: the values of which each alone is right, a list where several
-    are needed together. None are known of primitives other than those that look for texts or for a pattern.
+def accepted_by(verified: Mapping[str, Verification]) -> dict[str, tuple[Any, ...]]:
+    """Per field that has more right values than its expected one: the values of which each alone is right, a list where
+    several are needed together. Of primitives without a ground truth these are known where they look for texts or for
+    a pattern; of others they are the ground truth and its other forms.
     """
-    return {
-        name: accepted_texts(primitive) for name, primitive in primitives.items() if not primitive.uses_ground_truth
-    }
+    accepted = {}
+    for name, found in verified.items():
+        if not found.primitive.uses_ground_truth:
+            accepted[name] = accepted_texts(found.primitive)
+            continue
+        with suppress(Exception):  # primitives may come from anywhere
+            if forms := found.primitive.other_forms(found.ground_truth):
+                accepted[name] = (found.ground_truth, *forms)
+    return accepted
 
 
 def accepted_texts(primitive: VerificationPrimitive) -> tuple[Any, ...]:

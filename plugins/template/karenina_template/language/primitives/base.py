@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, ClassVar
 
@@ -50,6 +50,15 @@ class VerificationPrimitive(ABC):
         None where the verdict says everything. Raises like `check`.
         """
         return None
+
+    def other_forms(self, expected: Any) -> Sequence[Any]:
+        """Values that are as right as the expected one and say it in other words: aliases, synonyms."""
+        return ()
+
+    @classmethod
+    def prepare(cls) -> None:
+        """Import and read what `check` needs. A sandbox calls it before its processes lose the right to read files."""
+        return
 
     def check_ground_truth(self, expected: Any) -> None:
         """Raise TypeError or ValueError where no extracted value could ever be compared with this ground truth."""

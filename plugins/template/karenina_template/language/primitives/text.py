@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from attrs import field, frozen
@@ -27,6 +27,14 @@ class ExactMatch(VerificationPrimitive):
 
     def check(self, extracted: Any, expected: Any) -> bool:
         return as_text(extracted, self.normalize) == as_text(expected, self.normalize)
+
+    def other_forms(self, expected: Any) -> Sequence[str]:
+        maps = [found.mapping for found in self.normalize if isinstance(found, SynonymMap)]
+        words = [word for mapping in maps for pair in mapping.items() for word in pair]
+        return [word for word in dict.fromkeys(words) if isinstance(expected, str) and self._is_other(word, expected)]
+
+    def _is_other(self, word: str, expected: str) -> bool:
+        return word.casefold() != expected.casefold() and self.check(word, expected)
 
 
 @frozen
@@ -168,18 +176,19 @@ class SemanticMatch(VerificationPrimitive):
             raise ValueError("SemanticMatch needs a text with a meaning, not an empty one")
 
 
-def _read_set(value: Any) -> set[Any]:
+def _read_set(value: Any, normalizers: Iterable[str | SynonymMap] = ()) -> set[Any]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"SetContainment compares lists or sets, not {value!r}")
     try:
-        return {canonical(member) if isinstance(member, str) else member for member in value}
+        return {normalized(member, normalizers) if isinstance(member, str) else member for member in value}
     except TypeError:
         raise TypeError(f"SetContainment needs members such as texts and numbers, not {value!r}") from None
 
 
 @frozen
 class SetContainment(VerificationPrimitive):
-    """Compares two collections as sets; order and repetition do not count, and members must be equal exactly.
+    """Compares two collections as sets; order and repetition do not count. Members must be equal, texts after
+    normalization.
 
     `exact`: the same members. `subset`: nothing extracted that is not expected. `superset`: everything expected was
     extracted. `overlap`: at least `min_overlap` members in common (1 unless given).
@@ -187,6 +196,7 @@ class SetContainment(VerificationPrimitive):
 
     mode: str = field(default="exact", validator=one_of("exact", "subset", "superset", "overlap"))
     min_overlap: int | None = None
+    normalize: tuple[str | SynonymMap, ...] = field(default=(), converter=read_normalizers)
 
     def __attrs_post_init__(self) -> None:
         least = self.min_overlap
@@ -198,7 +208,7 @@ class SetContainment(VerificationPrimitive):
             raise ValueError(f"min_overlap must be a whole number of at least 1, not {least!r}")
 
     def check(self, extracted: Any, expected: Any) -> bool:
-        found, wanted = _read_set(extracted), _read_set(expected)
+        found, wanted = _read_set(extracted, self.normalize), _read_set(expected, self.normalize)
         if self.mode == "exact":
             return found == wanted
         if self.mode == "subset":
