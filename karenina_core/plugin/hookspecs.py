@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 
 @hookspec(firstresult=True)
-def karenina_load_benchmark(path: Path, data: bytes, app: Any) -> BenchmarkData | None:
+def karenina_load_benchmark(path: Path, data: bytes, app: Any, options: Mapping[str, Any]) -> BenchmarkData | None:
     """Read a benchmark from the content of a file, or return None where the format is not yours. Execute nothing.
 
+    `options` is what the caller says about a table: `columns` and `sheet`, see `Benchmark.from_table`.
     `app.traits` knows the trait types of other packages, and how each is written (`TraitEvaluator.file_type`).
     """
 

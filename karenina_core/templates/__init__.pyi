@@ -32,6 +32,7 @@ from karenina_template.language.primitives.text import TraceContains as TraceCon
 from karenina_template.language.primitives.text import TraceLength as TraceLength
 from karenina_template.language.primitives.text import TracePrimitive as TracePrimitive
 from karenina_template.language.primitives.text import TraceRegex as TraceRegex
+from karenina_template.language.specs import template_source as template_source
 from karenina_template.language.specs import template_spec as template_spec
 from karenina_template.language.strategies import AllOf as AllOf
 from karenina_template.language.strategies import AnyOf as AnyOf

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
 from pathlib import PurePath
 from typing import Any
 
@@ -29,6 +30,33 @@ class TemplateSource:
         return template_id(self.text)
 
 
+def _template_text(value: Any) -> str | None:
+    """The source of a template that was given as a class, as data or as text."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        try:
+            return json.dumps(value, ensure_ascii=False, default=_as_data)
+        except (TypeError, ValueError) as error:
+            raise ConfigError([Problem("answer_template", f"the data cannot be written as JSON: {error}")]) from None
+    if isinstance(value, type):
+        from ..templates import template_source
+
+        return str(template_source(value))
+    what = "must be a template class, a dict with its fields, or the source of one"
+    raise ConfigError([Problem("answer_template", f"{what}, not {value!r:.80}")])
+
+
+def _as_data(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Collection):
+        return list(value)
+    raise TypeError(f"{value!r:.80} is no data")
+
+
 def _posix(value: str | PurePath | None) -> str | None:
     return value.as_posix() if isinstance(value, PurePath) else value
 
@@ -41,9 +69,10 @@ class Question:
     raw_answer: str = ""
     """The reference answer as an expert wrote it."""
     id: str = field()
-    answer_template: str | None = None
-    """Source of the answer template."""
-    template_language: str = "python"
+    answer_template: str | None = field(default=None, converter=_template_text)
+    """Source of the answer template; it can be given as a template class or a dict, too."""
+    template_language: str = field()
+    """By default that of the source: `karenina-template` for a JSON object, else `python`."""
     finished: bool | None = None
     """Whether the author calls it finished; None where the author says nothing."""
     placeholder_template: bool = False
@@ -65,6 +94,10 @@ class Question:
     @id.default
     def _id(self) -> str:
         return question_urn(self.question)
+
+    @template_language.default
+    def _language(self) -> str:
+        return "karenina-template" if (self.answer_template or "").lstrip("\ufeff \t\r\n").startswith("{") else "python"
 
     @question.validator
     def _check_question(self, _: object, value: str) -> None:

@@ -42,7 +42,7 @@ def written(benchmark: BenchmarkData) -> Document:
 
 def read(document: Document) -> BenchmarkData:
     data = json.dumps(document).encode()
-    benchmark: BenchmarkData = APP.hooks.karenina_load_benchmark(path=PATH, data=data, app=APP)
+    benchmark: BenchmarkData = APP.hooks.karenina_load_benchmark(path=PATH, data=data, app=APP, options={})
     return benchmark
 
 

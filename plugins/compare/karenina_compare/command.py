@@ -99,9 +99,9 @@ def command(
     """Compare the run in DIR_B with the one in DIR_A that was there before; the models of DIR_A with each other where
     it is read alone. Each is a run directory or a results.jsonl.
 
-    Questions are paired by id and parsing model. Errors are never failures: questions that ended in one are not
-    compared, and counted. Items that have changed between the runs are refused, by name. --fail-on-regression, --min-coverage and --min-pass-rate are gates; one that cannot be
-    decided fails.
+    Questions are paired by id and parsing model. Items that have changed between the runs are refused, by name. Errors
+    are never failures: questions that ended in one are not compared, and counted. --fail-on-regression, --min-coverage
+    and --min-pass-rate are gates; one that cannot be decided fails.
 
     \b
     Exit codes: 0 compared and every gate passed, 4 a gate failed, 1 a run cannot be read, 2 wrong usage.

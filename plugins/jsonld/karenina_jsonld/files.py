@@ -70,6 +70,8 @@ def load(path: Path, data: bytes, app: Karenina) -> BenchmarkData | None:
         text = decode(data)
         root = parse(text)
     except ValueError as error:
+        if path.suffix.lower() not in (".jsonld", ".json"):
+            return None
         raise BenchmarkError(f"{path}: cannot be read: {error}") from error
     if not _is_feed(root):
         if path.suffix.lower() != ".jsonld":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,29 @@ MAX_BYTES = 256 * 1024 * 1024
 """Of a benchmark file. Chosen: reading it, which takes several times as much memory, does not fill a small machine."""
 
 
+def _content(path: Path) -> bytes:
+    try:
+        return read_bounded(path, MAX_BYTES, pipes=True)
+    except FileNotFoundError:
+        raise BenchmarkError(f"there is no file {path}; check the path") from None
+    except OSError as error:
+        raise BenchmarkError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def table_lines(table: Any) -> bytes:
+    """The rows of a table in memory as lines of JSON. Raises BenchmarkError."""
+    if hasattr(table, "to_json"):  # pandas
+        return str(table.to_json(orient="records", lines=True, date_format="iso", double_precision=15)).encode()
+    if hasattr(table, "write_ndjson"):  # polars
+        return str(table.write_ndjson()).encode()
+    try:
+        return "".join(f"{json.dumps(dict(row), allow_nan=False)}\n" for row in table).encode()
+    except (TypeError, ValueError) as error:
+        raise BenchmarkError(
+            f"{type(table).__name__} is no table ({error}); give a path, a DataFrame, or a list of dicts of JSON"
+        ) from None
+
+
 @frozen(kw_only=True)
 class Benchmark(BenchmarkData):
     """Questions with their templates and rubrics. Immutable: methods that change something return a new benchmark."""
@@ -49,28 +73,49 @@ class Benchmark(BenchmarkData):
         `workspace_root` is the folder that the questions' `workspace_path` are in. Models that the file describes are
         marked: they are asked only in a run that is trusted, or where the configuration names them too.
         """
-        app, path = current(app), Path(path)
+        path = Path(path)
+        return cls._read(path, _content(path), {}, current(app), workspace_root=workspace_root, source=path.absolute())
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        sheet: str | None = None,
+        name: str = "table",
+        app: Karenina | None = None,
+    ) -> Benchmark:
+        """Read a table of questions: the path of a file, a DataFrame of pandas or polars, or rows as mappings.
+
+        What its columns are is guessed by their names; `columns` decides (`{"Frage": "question"}`). `sheet` is the one
+        to read of a workbook, by default the first. `name` is the benchmark's, where the table is no file. Executes
+        nothing. Raises BenchmarkError.
+        """
+        options = {"columns": columns or {}, "sheet": sheet}
+        if isinstance(table, str | Path):
+            path = Path(table)
+            return cls._read(path, _content(path), options, current(app), source=path.absolute())
+        return cls._read(Path(f"{name}.jsonl"), table_lines(table), options, current(app))
+
+    @classmethod
+    def _read(cls, path: Path, data: bytes, options: Mapping[str, Any], app: Karenina, **about: Any) -> Benchmark:
         try:
-            data = read_bounded(path, MAX_BYTES, pipes=True)
-        except FileNotFoundError:
-            raise BenchmarkError(f"there is no file {path}; check the path") from None
-        except OSError as error:
-            raise BenchmarkError(f"{path} cannot be read: {error.strerror}") from error
-        try:
-            loaded = app.first("karenina_load_benchmark", path=path, data=data, app=app)
+            loaded = app.first("karenina_load_benchmark", path=path, data=data, app=app, options=options)
         except BenchmarkError:
             raise
         except KareninaError as error:
             raise BenchmarkError(f"{path} cannot be read as a benchmark: {error}") from error
         if loaded is None:
             raise BenchmarkError(
-                f"no installed loader reads {path.name}; install karenina-jsonld for .jsonld files.{app.inactive()}"
+                f"no installed loader reads {path.name}; install karenina-jsonld for .jsonld files, karenina-tables for"
+                f" .csv, .tsv, .xlsx and .jsonl.{app.inactive()}"
             )
         if not isinstance(loaded, BenchmarkData):
             raise BenchmarkError(f"{path}: a plugin gave back {type(loaded).__name__} in place of a benchmark")
         facts = {f.name: getattr(loaded, f.name) for f in fields(BenchmarkData)}
         facts = {name: value if name == "document" else as_foreign(value) for name, value in facts.items()}
-        return cls(**{**facts, "workspace_root": workspace_root, "source": path.absolute()})
+        return cls(**{**facts, **about})
 
     def save(self, path: str | Path, *, app: Karenina | None = None) -> Path:
         """Write the benchmark with the writer that knows the suffix, as a whole or not at all.

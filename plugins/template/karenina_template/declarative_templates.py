@@ -69,40 +69,56 @@ class DeclarativeRuntime:
         return (await in_own_thread(lambda: self._loaded(text, primitives), THREAD)).result()
 
     def _loaded(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
-        described = _read(text)
-        fields = described.get("fields")
-        problems = [
-            Problem(f"fields[{number}]", f"a field is a JSON object, not {item!r:.80}")
-            for number, item in enumerate(fields if isinstance(fields, list) else ())
-            if not isinstance(item, dict)
-        ]
-        if problems:
-            raise _refusal(problems)
-        try:
-            spec = structure(described, _TemplateSpec)
-        except ConfigError as error:
-            raise _refusal(error.problems) from None
-        if not spec.fields:
-            problems.append(Problem("fields", "a template needs at least one field"))
-        if not spec.class_name.isidentifier() or keyword.iskeyword(spec.class_name):
-            problems.append(Problem("class_name", f"{spec.class_name!r} is no name for a class"))
-        strategy = None
-        try:
-            if spec.verify_strategy is not None:
-                strategy = condition_from_spec(spec.verify_strategy)
-                names = [item.name for item in spec.fields]
-                found = condition_problems(strategy, names) if names else []
-                problems += [Problem("verify_strategy", problem) for problem in found]
-        except TemplateError as error:
-            problems.append(Problem("verify_strategy", str(error)))
-        declared: dict[str, Any] = {}
-        for number, item in enumerate(spec.fields):
-            wrong = [] if item.name not in declared else [Problem("name", f"{item.name!r} occurs twice")]
-            declared[item.name] = _field(item, primitives, wrong)
-            problems += [Problem(f"fields[{number}].{problem.path}".rstrip("."), problem.message) for problem in wrong]
+        spec, declared, strategy, problems = _examined(text, primitives)
         if problems:
             raise _refusal(problems)
         return open_class(_template_class(spec.class_name, declared, strategy), self.isolation)
+
+
+def template_problems(text: str, primitives: Mapping[str, type]) -> Sequence[Problem]:
+    """What keeps a description from being loaded, each with its place, such as `fields[0].ground_truth`."""
+    try:
+        return _examined(text, primitives)[-1]
+    except TemplateError as error:
+        return [Problem("", str(error))]
+
+
+def _examined(
+    text: str, primitives: Mapping[str, type]
+) -> tuple[_TemplateSpec, Mapping[str, Any], Condition | None, Sequence[Problem]]:
+    """The description, what its fields and its strategy become, and what is wrong. Raises TemplateError."""
+    described = _read(text)
+    fields = described.get("fields")
+    problems = [
+        Problem(f"fields[{number}]", f"a field is a JSON object, not {item!r:.80}")
+        for number, item in enumerate(fields if isinstance(fields, list) else ())
+        if not isinstance(item, dict)
+    ]
+    if problems:
+        raise _refusal(problems)
+    try:
+        spec = structure(described, _TemplateSpec)
+    except ConfigError as error:
+        raise _refusal(error.problems) from None
+    if not spec.fields:
+        problems.append(Problem("fields", "a template needs at least one field"))
+    if not spec.class_name.isidentifier() or keyword.iskeyword(spec.class_name):
+        problems.append(Problem("class_name", f"{spec.class_name!r} is no name for a class"))
+    strategy = None
+    try:
+        if spec.verify_strategy is not None:
+            strategy = condition_from_spec(spec.verify_strategy)
+            names = [item.name for item in spec.fields]
+            found = condition_problems(strategy, names) if names else []
+            problems += [Problem("verify_strategy", problem) for problem in found]
+    except TemplateError as error:
+        problems.append(Problem("verify_strategy", str(error)))
+    declared: dict[str, Any] = {}
+    for number, item in enumerate(spec.fields):
+        wrong = [] if item.name not in declared else [Problem("name", f"{item.name!r} occurs twice")]
+        declared[item.name] = _field(item, primitives, wrong)
+        problems += [Problem(f"fields[{number}].{problem.path}".rstrip("."), problem.message) for problem in wrong]
+    return spec, declared, strategy, problems
 
 
 def _template_class(name: str, fields: Mapping[str, tuple[Any, Any]], strategy: Condition | None) -> type[BaseAnswer]:

@@ -45,6 +45,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "lint_schema": "karenina_template.lint.lint",
         "lint_template": "karenina_template.lint.lint",
         "primitive_from_spec": "karenina_template.language.primitives.base",
+        "template_source": "karenina_template.language.specs",
         "template_spec": "karenina_template.language.specs",
         "to_spec": "karenina_template.language.primitives.base",
     },

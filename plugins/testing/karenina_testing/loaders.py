@@ -49,7 +49,7 @@ class Loader:
         with tempfile.TemporaryDirectory(prefix="karenina-loader-") as folder:
             path = Path(folder) / name
             path.write_bytes(data)
-            return self._called(LOAD, path=path, data=data, app=self.app)
+            return self._called(LOAD, path=path, data=data, app=self.app, options={})
 
     def save(self, benchmark: BenchmarkData, name: str) -> Any:
         with tempfile.TemporaryDirectory(prefix="karenina-loader-") as folder:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import json
+import textwrap
 from collections.abc import Iterator
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -53,6 +55,22 @@ def template_spec(cls: type[BaseAnswer]) -> dict[str, Any]:
         raise TemplateError(f"{cls.__name__} cannot be written as data:\n" + "\n".join(f"- {o}" for o in obstacles))
     strategy = None if cls.__strategy__ is None else condition_spec(cls.__strategy__)
     return {"class_name": cls.__name__, "fields": fields, "verify_strategy": strategy}
+
+
+def template_source(cls: type[BaseAnswer]) -> str:
+    """The class as the text of a template: as JSON where data can express it, else its Python source.
+
+    Raises TemplateError where it is no template class, and where neither can be had.
+    """
+    try:
+        return json.dumps(template_spec(cls), ensure_ascii=False)
+    except TemplateError as error:
+        if not isinstance(cls, type) or not issubclass(cls, BaseAnswer):
+            raise
+        try:
+            return textwrap.dedent(inspect.getsource(cls))
+        except (OSError, TypeError):
+            raise TemplateError(f"{error}\nIts Python source cannot be found either; give the source as text") from None
 
 
 def _class_obstacles(cls: type[BaseAnswer]) -> Iterator[str]:

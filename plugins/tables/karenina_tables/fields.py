@@ -1,0 +1,264 @@
+"""A field of a template in cells: its name, type, description, what is expected and how that is compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from karenina_core.errors import did_you_mean
+
+from .cells import Cell, is_blank, parsed, read_list, text_of, write_list
+
+Spec = dict[str, Any]
+TYPES: Mapping[str, tuple[str, ...]] = {
+    "str": ("text", "str", "string"),
+    "int": ("whole number", "int", "integer"),
+    "float": ("number", "float", "decimal"),
+    "bool": ("yes/no", "bool", "boolean"),
+    "list_str": ("list", "list_str", "list[str]"),
+    "date": ("date",),
+}
+"""Type of a field -> words for it; the first one is written."""
+CHOICE = re.compile(r"(?:choice|literal|one of)\s*:(.*)", re.IGNORECASE | re.DOTALL)
+WORDS: Mapping[str, Spec] = {
+    "case sensitive": {"type": "ExactMatch", "normalize": ["strip"]},
+    "at least": {"type": "NumericMinimum"},
+    "at most": {"type": "NumericMaximum"},
+    "in order": {"type": "OrderedMatch"},
+    "all of": {"type": "SetContainment", "mode": "superset"},
+    "any of": {"type": "SetContainment", "mode": "overlap"},
+    "none but": {"type": "SetContainment", "mode": "subset"},
+    "meaning": {"type": "SemanticMatch"},
+}
+"""Ways to compare in plain words. Any primitive can be named too, or written as JSON with its parameters."""
+SEARCHES: Mapping[str, tuple[str, str]] = {
+    "contains any": ("ContainsAny", "substrings"),
+    "contains all": ("ContainsAll", "substrings"),
+    "matches": ("RegexMatch", "pattern"),
+}
+"""The same of those that look for what is expected in a text."""
+TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+FLOAT_TOLERANCE = 0.001
+"""Of a number without a tolerance of its own, relative; as existing tools for templates have it."""
+UNIT = re.compile(r"(.+) \(in ([^()]+)\)", re.DOTALL)
+ANSWER = "answer"
+LARGEST = 2**53
+"""Up to it a floating point number is a whole number exactly."""
+
+
+class CellProblem(ValueError):
+    """What is wrong with one facet of a field."""
+
+    def __init__(self, facet: str, message: str) -> None:
+        self.facet = facet
+        super().__init__(message)
+
+
+def read_field(cells: Mapping[str, Cell], whole: bool = True) -> Spec:
+    """The field as the declarative language has it. Raises CellProblem.
+
+    `whole`: it is the only field of its template, and need not have a name.
+    """
+    expected = cells.get("expected")
+    if is_blank(expected):
+        raise CellProblem("expected", "is empty; write the value that is right, or clear the other cells of the field")
+    written = text_of(cells.get("field")).strip() or (ANSWER if whole else "")
+    if not written:
+        raise CellProblem("field", "a template with several fields needs a name for each; write one")
+    type_, values = _read_type(cells.get("type"), expected)
+    spec: Spec = {"name": _identifier(written), "type": type_, "description": _description(cells, written)}
+    if values:
+        spec["literal_values"] = values
+    try:
+        spec["ground_truth"] = _read_value(type_, expected)
+    except (ValueError, ArithmeticError):
+        word = TYPES.get(type_, (type_,))[0]
+        raise CellProblem("expected", f"{text_of(expected)!r:.80} is no {word}; correct it or the type") from None
+    spec["verify_with"] = _primitive(type_, spec["ground_truth"], cells)
+    return spec
+
+
+def _identifier(written: str) -> str:
+    return re.sub(r"\W+", "_", written).strip("_") or written
+
+
+def _description(cells: Mapping[str, Cell], written: str) -> str:
+    text, unit = text_of(cells.get("description")).strip(), text_of(cells.get("unit")).strip()
+    if not text:
+        named = written.replace("_", " ")
+        text = (
+            "The final answer that the response gives to the question"
+            if written == ANSWER
+            else f"What the response gives as its answer for: {named}"
+        )
+    return f"{text} (in {unit})" if unit else text
+
+
+def _read_type(cell: Cell, expected: Cell) -> tuple[str, list[str]]:
+    text = text_of(cell).strip()
+    if match := CHOICE.fullmatch(text):
+        return "literal", read_list(match[1])
+    if not text:
+        return _guessed_type(expected), []
+    for type_, words in TYPES.items():
+        if text.casefold() in words:
+            return type_, []
+    known = [words[0] for words in TYPES.values()]
+    raise CellProblem(
+        "type", f"there is no {text!r:.80}{did_you_mean(text, known)}; write {', '.join(known)}, or choice: a | b"
+    )
+
+
+def _guessed_type(expected: Cell) -> str:
+    if isinstance(expected, list):
+        return "list_str"
+    text = text_of(expected).strip()
+    if text.casefold() in ("yes", "no", "true", "false"):
+        return "bool"
+    if re.fullmatch(r"[+-]?\d{1,15}", text, re.ASCII):
+        return "int"
+    if re.fullmatch(r"[+-]?\d{1,15}\.\d{1,15}([eE][+-]?\d{1,3})?", text, re.ASCII):
+        return "float"
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+        return "date"
+    return "list_str" if "|" in text or "\n" in text or isinstance(parsed(text), list) else "str"
+
+
+def _read_value(type_: str, cell: Cell) -> Any:
+    text = text_of(cell).strip()
+    if type_ == "bool":
+        if text.casefold() not in TRUTHS:
+            raise ValueError(text)
+        return TRUTHS[text.casefold()]
+    if type_ in ("int", "float"):
+        number = float(text)
+        if number - number != 0:  # infinite, or no number
+            raise ValueError(text)
+        if type_ == "float":
+            return number
+        return int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else int(number) if number % 1 == 0 else number
+    if type_ == "date":
+        return (cell if isinstance(cell, date) else datetime.fromisoformat(text)).isoformat()[:10]
+    return read_list(cell if not isinstance(cell, list) else json.dumps(cell)) if type_ == "list_str" else text
+
+
+def _primitive(type_: str, expected: Any, cells: Mapping[str, Cell]) -> Spec:
+    word = text_of(cells.get("compare")).strip()
+    aliases = read_list(cells.get("aliases"))
+    tolerance = text_of(cells.get("tolerance")).strip()
+    if aliases and (word or type_ != "str"):
+        raise CellProblem("aliases", "are other words for an expected text; clear the cell, or the way to compare")
+    if tolerance and (word or type_ not in ("int", "float", "date")):
+        raise CellProblem("tolerance", "is for numbers and dates; clear the cell, or the way to compare")
+    if word:
+        return _compared(word, expected)
+    if tolerance:
+        return _tolerance(type_, tolerance)
+    if aliases:
+        mapping = dict.fromkeys((alias.lower().strip() for alias in aliases), str(expected).lower().strip())
+        return {"type": "ExactMatch", "normalize": ["lowercase", "strip", {"type": "SynonymMap", "mapping": mapping}]}
+    if type_ == "float":
+        return {"type": "NumericTolerance", "tolerance": FLOAT_TOLERANCE, "mode": "relative"}
+    names = {"bool": "BooleanMatch", "int": "NumericExact", "list_str": "SetContainment", "date": "DateMatch"}
+    return {"type": names.get(type_, "LiteralMatch" if type_ == "literal" else "ExactMatch")}
+
+
+def _compared(word: str, expected: Any) -> Spec:
+    plain = " ".join(word.casefold().split())
+    if plain in WORDS:
+        return dict(WORDS[plain])
+    if plain in SEARCHES:
+        name, parameter = SEARCHES[plain]
+        parts = expected if isinstance(expected, list) else read_list(str(expected))
+        value = str(expected) if parameter == "pattern" else parts
+        return {"type": name, parameter: value} | ({} if parameter == "pattern" else {"normalize": ["lowercase"]})
+    if word.startswith("{"):
+        if isinstance(spec := parsed(word), dict):
+            return spec
+        raise CellProblem("compare", 'is no JSON; write {"type": "NumericRange", "min": 1, "max": 2}')
+    if re.fullmatch(r"[A-Z]\w+", word):
+        return {"type": word}
+    known = [*WORDS, *SEARCHES]
+    raise CellProblem(
+        "compare", f"there is no {word!r:.80}{did_you_mean(word, known)}; write {', '.join(known)}, or a primitive"
+    )
+
+
+def _tolerance(type_: str, text: str) -> Spec:
+    """`5 %` is relative, `0.5` in the value's own unit, `3 days` of a date."""
+    try:
+        if type_ == "date":
+            number, _, unit = text.partition(" ")
+            return {"type": "DateTolerance", "tolerance": int(number)} | ({"unit": unit.strip()} if unit else {})
+        relative = text.endswith("%")
+        number_ = Decimal(text.removesuffix("%").lstrip("±").strip()) / (100 if relative else 1)
+        if not number_.is_finite() or number_ < 0:
+            raise ValueError(text)
+        return {"type": "NumericTolerance", "tolerance": float(number_), "mode": "relative" if relative else "absolute"}
+    except (InvalidOperation, ValueError, OverflowError):
+        hint = "3 days" if type_ == "date" else "5 % or 0.5"
+        raise CellProblem("tolerance", f"{text!r:.80} is no tolerance; write it like {hint}") from None
+
+
+# and back
+
+
+def written_field(spec: Spec, whole: bool, facets: Collection[str]) -> dict[str, Cell] | None:
+    """The cells that are read as this field, of facets that have a column; None where there are none."""
+    with suppress(KeyError, TypeError, AttributeError, ValueError):  # of templates that are wrong
+        type_ = f"choice: {write_list(spec['literal_values'])}" if spec["type"] == "literal" else TYPES[spec["type"]][0]
+        for truth in _truths(spec["ground_truth"]):
+            cells: dict[str, Cell] = {"field": spec["name"], "type": type_, "expected": truth}
+            for words in _descriptions(spec["description"]):
+                for way in _ways(spec["verify_with"], spec["type"]):
+                    found = {facet: cell for facet, cell in {**cells, **words, **way}.items() if facet in facets}
+                    with suppress(CellProblem):
+                        if _same(read_field(found, whole), spec):
+                            return found
+    return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _truths(truth: Any) -> Iterator[Cell]:
+    if isinstance(truth, bool):
+        yield "yes" if truth else "no"
+    elif isinstance(truth, float) and truth.is_integer() and abs(truth) < LARGEST:
+        yield int(truth)
+    elif isinstance(truth, list):
+        yield from (write_list(truth), " | ".join(truth), json.dumps(truth, ensure_ascii=False))
+    else:
+        yield truth
+
+
+def _descriptions(text: str) -> Iterator[dict[str, str]]:
+    yield {}
+    if match := UNIT.fullmatch(text):
+        yield {"unit": match[2]}
+        yield {"description": match[1], "unit": match[2]}
+    yield {"description": text}
+
+
+def _ways(primitive: Spec, type_: str) -> Iterator[dict[str, str]]:
+    yield {}
+    if "tolerance" in primitive:
+        amount = primitive["tolerance"]
+        if type_ == "date":
+            yield {"tolerance": f"{amount} {primitive.get('unit', '')}".strip()}
+        elif primitive.get("mode") == "relative":
+            yield {"tolerance": f"{(Decimal(repr(amount)) * 100).normalize():f} %"}
+        else:
+            yield {"tolerance": repr(amount)}
+    maps = [item["mapping"] for item in primitive.get("normalize", ()) if isinstance(item, dict)]
+    if len(maps) == 1:
+        yield {"aliases": write_list(list(maps[0]))}
+    for word in (*WORDS, *SEARCHES, str(primitive.get("type"))):
+        yield {"compare": word}
+    yield {"compare": json.dumps(primitive, ensure_ascii=False)}

@@ -1,0 +1,106 @@
+"""Sheets as text files: .csv, .tsv and .jsonl."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from karenina_calls.files.bounded import MOST_BYTES, json_bounded
+
+from karenina_core.errors import BenchmarkError
+
+from .cells import Cell, text_of
+from .sheets import Sheet, sheet_of
+
+DELIMITERS = (",", ";", "\t", "|")
+INERT = "'"
+ACTIVE = re.compile(r"'*[\s\0\ufeff\u200b-\u200f\u2060]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*[\t\r\n]")
+"""How texts begin that a spreadsheet program might take for a formula or a command."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def read_delimited(data: bytes, label: str, suffix: str) -> Sheet:
+    """The sheet in a file of separated values. Raises BenchmarkError."""
+    text = _decoded(data, label)
+    csv.field_size_limit(MOST_BYTES)
+    delimiter = "\t" if suffix == ".tsv" else max(DELIMITERS, key=lambda mark: _columns(text, mark))
+    records: list[list[str]] = []
+    try:
+        for record in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+            records.append([_read(cell) for cell in record])
+    except csv.Error as error:
+        what = "put quotation marks around cells that hold quotation marks, delimiters or line breaks"
+        raise BenchmarkError(f"{label}, row {len(records) + 1}: {error}; {what}") from None
+    return sheet_of(
+        label, records, facts={"delimiter": delimiter, "lines": "\r\n" if "\r\n" in text else "\n"}, textual=True
+    )
+
+
+def _columns(text: str, delimiter: str) -> int:
+    try:
+        return len(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), ()))
+    except csv.Error:
+        return 0
+
+
+def _decoded(data: bytes, label: str) -> str:
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BenchmarkError(f"{label}: not UTF-8 at byte {error.start}; save it as 'CSV UTF-8', or as .xlsx") from None
+
+
+def _read(cell: str) -> str:
+    return cell[1:] if cell.startswith(INERT) and ACTIVE.match(cell) else cell
+
+
+def _written(cell: Cell) -> str:
+    """No text begins like a formula: it gets an apostrophe, as does one that would lose its own."""
+    text = text_of(cell)
+    return INERT + text if ACTIVE.match(text) and not NUMBER.fullmatch(text) else text
+
+
+def write_delimited(columns: Sequence[str], rows: Sequence[Mapping[str, Cell]], delimiter: str, lines: str) -> bytes:
+    """Raises UnicodeEncodeError for lone surrogates."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=delimiter, lineterminator=lines)
+    writer.writerow(map(_written, columns))
+    writer.writerows([_written(row.get(column)) for column in columns] for row in rows)
+    return out.getvalue().encode("utf-8")
+
+
+def read_lines(data: bytes, label: str) -> Sheet:
+    """The sheet in a file of JSON objects, one a line: their keys are columns. Raises BenchmarkError."""
+    found: list[dict[str, Cell]] = []
+    for number, line in enumerate(_decoded(data, label).split("\n"), 1):
+        if not line.strip():
+            found.append({})
+            continue
+        try:
+            value = json_bounded(line)
+            json.dumps(value, allow_nan=False)
+        except ValueError as error:
+            raise BenchmarkError(f"{label}, row {number}: not JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise BenchmarkError(f'{label}, row {number}: a row is one JSON object, {{"question": "...", ...}}')
+        found.append(value)
+    columns = list(dict.fromkeys(key for row in found for key in row))
+    return sheet_of(label, [columns, *([row.get(column) for column in columns] for row in found)], header=0)
+
+
+def write_lines(columns: Sequence[str], rows: Sequence[Mapping[str, Cell]]) -> bytes:
+    plain = (dict, list, str, bool, int, float)
+    lines = (
+        {
+            name: cell if isinstance(cell, plain) else text_of(cell)
+            for name in columns
+            if (cell := row.get(name)) is not None
+        }
+        for row in rows
+    )
+    return "".join(f"{json.dumps(line, ensure_ascii=True, allow_nan=False)}\n" for line in lines).encode("ascii")

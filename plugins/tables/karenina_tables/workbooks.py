@@ -1,0 +1,198 @@
+"""Sheets as .xlsx files, by openpyxl. Formulas are read as the values that were computed last; none is ever written.
+
+Before openpyxl sees a file, its parts are counted and measured, and cells are read as a stream, with bounds: neither a
+small file that unpacks to a huge one nor a cell in the last row of a sheet takes memory or time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import posixpath
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from karenina_core.errors import BenchmarkError, PluginError, did_you_mean, one_line
+
+from .cells import Cell, text_of
+from .sheets import MOST_COLUMNS, MOST_ROWS, Note, Sheet, sheet_of
+
+MOST_PARTS = 1_000
+MOST_UNPACKED = 64 * 1024 * 1024
+"""Bytes; chosen: 100,000 questions of 500 characters fit."""
+MOST_RATIO = 200
+"""Unpacked to packed. Chosen: sheets that repeat one row over and over have about 100, bombs have 1000 and more."""
+MOST_CHARACTERS = 32_767
+"""Of a cell, by the format."""
+UNFIT = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff\ud800-\udfff]|_(?=x[0-9A-Fa-f]{4}_)")
+"""What XML cannot hold or would change, and what looks like the way in which the format writes it."""
+ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+
+
+def openpyxl_module(name: str = "openpyxl") -> Any:
+    """Raises PluginError where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise PluginError(
+            "openpyxl is needed for .xlsx files; type: pip install 'karenina-tables[xlsx]', or use .csv"
+        ) from error
+
+
+def read_workbook(data: bytes, label: str, wanted: str | None) -> Sheet:
+    """The sheet of this name, or the first one. Raises BenchmarkError for anything that is no such file."""
+    openpyxl = openpyxl_module()
+    _measured(data, label)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of validation rules and the like, which are not read
+            book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+            names = [sheet.title for sheet in book.worksheets]
+            name = names[0] if wanted is None and names else wanted
+            records = [] if name not in names else [*_records(book[name])]
+        notes = _notes(data, str(name)) if name in names else {}
+    except Exception as error:  # openpyxl and the parsers beneath it raise anything for a broken file
+        if isinstance(error, BenchmarkError):
+            raise
+        raise BenchmarkError(
+            f"{label} cannot be read as a workbook: {one_line(error)}; save it anew as .xlsx"
+        ) from error
+    if name not in names:
+        there = ", ".join(map(repr, names)) or "none"
+        raise BenchmarkError(f"{label} has no sheet {wanted!r}{did_you_mean(str(wanted), names)}; there is: {there}")
+    about = f"{label}, sheet {name!r}"
+    return sheet_of(about, records, notes, facts={"sheet": name})
+
+
+def _measured(data: bytes, label: str) -> None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            parts = packed.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError) as error:
+        raise BenchmarkError(f"{label} is no workbook: {one_line(error)}; save it as .xlsx") from None
+    unpacked = sum(part.file_size for part in parts)
+    if len(parts) > MOST_PARTS or unpacked > MOST_UNPACKED or unpacked > MOST_RATIO * max(len(data), 10_000):
+        raise BenchmarkError(
+            f"{label} would unpack to {len(parts)} parts of {unpacked} bytes, too much for a sheet; split it, "
+            "or save it as .csv"
+        )
+
+
+def _records(sheet: Any) -> Iterator[list[Cell]]:
+    sheet.reset_dimensions()  # what the file says of its own size may be wrong
+    for row in sheet.iter_rows(max_row=MOST_ROWS + 1, max_col=MOST_COLUMNS + 1, values_only=True):
+        yield [_unescaped(cell) if isinstance(cell, str) else cell for cell in row]
+
+
+def _unescaped(text: str) -> str:
+    return ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+
+
+def _notes(data: bytes, name: str) -> dict[tuple[int, int], Note]:
+    """The notes at the cells of a sheet, by row and column. openpyxl has them only where it holds a whole workbook."""
+    found: dict[tuple[int, int], Note] = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        book = "xl/workbook.xml"
+        if book not in packed.namelist():
+            return found
+        sheets = {node.get("name"): node.get(RELATION) for node in _nodes(packed, book, "sheet")}
+        path = next((target for id_, _, target in _relations(packed, book) if id_ == sheets.get(name)), "")
+        for _, kind, target in _relations(packed, path):
+            if not kind.endswith("/comments") or target not in packed.namelist():
+                continue
+            authors = ["".join(node.itertext()) for node in _nodes(packed, target, "author")]
+            for node in _nodes(packed, target, "comment"):
+                row, column = _place(node.get("ref", ""))
+                who = int(node.get("authorId", "0"))
+                text = "".join(part.text or "" for part in node.iter() if part.tag.rpartition("}")[2] == "t")
+                found[row, column] = (_unescaped(text), authors[who] if who < len(authors) else "")
+    return found
+
+
+def _relations(packed: zipfile.ZipFile, part: str) -> Iterator[tuple[str | None, str, str]]:
+    """Id, type and target of what a part refers to."""
+    folder, _, file = part.rpartition("/")
+    path = f"{folder}/_rels/{file}.rels"
+    if path in packed.namelist():
+        for node in _nodes(packed, path, "Relationship"):
+            target = node.get("Target", "")
+            place = target[1:] if target.startswith("/") else posixpath.normpath(f"{folder}/{target}")
+            yield node.get("Id"), node.get("Type", ""), place
+
+
+def _nodes(packed: zipfile.ZipFile, part: str, tag: str) -> list[Any]:
+    root = ElementTree.fromstring(packed.read(part))
+    return [node for node in root.iter() if node.tag.rpartition("}")[2] == tag]
+
+
+def _place(reference: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([A-Z]{1,3})(\d{1,7})", reference)
+    if match is None:
+        raise ValueError(f"{reference!r} is no cell")
+    place = 0
+    for letter in match[1]:
+        place = place * 26 + ord(letter) - ord("A") + 1
+    return int(match[2]), place - 1
+
+
+def write_workbook(
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, Cell]],
+    notes: Sequence[Mapping[str, Note]],
+    name: str,
+    hidden: str,
+) -> bytes:
+    """`notes` are those at the names of columns and then those of each row; the column `hidden` is not shown.
+
+    Raises ValueError for a text that is too long for a cell.
+    """
+    openpyxl = openpyxl_module()
+    comment = openpyxl_module("openpyxl.comments").Comment
+    bold, top = openpyxl.styles.Font(bold=True), openpyxl.styles.Alignment(wrap_text=True, vertical="top")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = name
+    sheet.freeze_panes = "A2"
+    for number, (row, said) in enumerate(zip(({c: c for c in columns}, *rows), notes, strict=True), 1):
+        for place, column in enumerate(columns, 1):
+            value = row.get(column)
+            if value is None:
+                continue
+            cell = sheet.cell(number, place)
+            cell.alignment = top
+            _fill(cell, value, column)
+            if number == 1:
+                cell.font = bold
+        for column, (text, author) in said.items():
+            sheet.cell(number, columns.index(column) + 1).comment = comment(_escaped(text), _escaped(author))
+    for place, column in enumerate(columns, 1):
+        letter = openpyxl.utils.get_column_letter(place)
+        longest = max((len(text_of(row.get(column))) for row in rows), default=0)
+        sheet.column_dimensions[letter].width = min(max(longest, len(column), 8), 60) + 2
+        sheet.column_dimensions[letter].hidden = column == hidden
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def _fill(cell: Any, value: Cell, column: str) -> None:
+    if not isinstance(value, str | list | dict):
+        cell.value = value
+        return
+    text = _escaped(text_of(value))
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(
+            f"column {column!r}: a cell of a workbook holds {MOST_CHARACTERS} characters; use .csv or .jsonl"
+        )
+    cell.value = ""
+    cell._value, cell.data_type = text, "s"  # by `value` it would become a formula or an error where it looks like one
+    cell.quotePrefix = text[:1] in ("=", "+", "-", "@", "'")
+
+
+def _escaped(text: str) -> str:
+    return UNFIT.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
