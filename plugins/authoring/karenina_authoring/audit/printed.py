@@ -11,14 +11,13 @@ from pathlib import Path
 from attrs import asdict, evolve
 from karenina_cli.exits import GATE_FAILED, OK
 from karenina_cli.output import Part, Table, inline, note, own_stdout, print_found
+from karenina_cli.planning import code_policy
 from karenina_cli.summary import listing
 from karenina_runs.benchmark import Benchmark
 from karenina_runs.results.results import VerificationResultSet
-from karenina_runs.trust.store import trusted_digest
 
 from karenina_core.errors import plural
 from karenina_core.plugin.application import Karenina
-from karenina_core.values.config import CodePolicy
 
 from .audit import Audit, audit
 from .findings import SEVERITIES, AuditedItem
@@ -60,7 +59,7 @@ def print_audit(
 
 def audited(benchmark: Benchmark, runs: Iterable[Path], app: Karenina, *, trust: bool) -> Audit:
     """The audit of a benchmark with the results of these runs."""
-    policy: CodePolicy = "trusted" if trust or trusted_digest(benchmark, "sandbox") else "sandbox"
+    policy = code_policy(benchmark, trusted=trust)
     results = chain.from_iterable(VerificationResultSet.load(run, app) for run in runs)
     return asyncio.run(audit(benchmark, results, app=app, policy=policy))
 
