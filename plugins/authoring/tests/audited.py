@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import random
@@ -105,7 +106,8 @@ def result(
         metadata=MetadataPart(
             question_id=asked.id,
             template_id=asked.template_id,
-            result_id=f"{asked.id}-{model}-{replicate}",
+            result_id=hashlib.sha256(f"{asked.id}-{model}-{replicate}".encode()).hexdigest()[:16],
+            item_digest=asked.digest,
             question_text=asked.question,
             raw_answer=asked.raw_answer,
             answering=ModelIdentity("x", model),

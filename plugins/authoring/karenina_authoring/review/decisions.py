@@ -18,6 +18,7 @@ from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import CodePolicy
 from karenina_core.values.question import Question
 
+from ..audit.probes import Probe
 from ..proof.prove import prove
 from ..proof.report import with_proof
 from .columns import BY, COMMENT, DECISION, ITEM, without_columns
@@ -119,7 +120,12 @@ async def _decided(
         return evolve(question, finished=False), proof.reasons[0] if proof.reasons else "it has no template"
     if proof.state == "not_checked":
         return evolve(question, finished=True), ""
-    return with_proof(evolve(question, finished=True), proof), "; ".join(proof.faults)
+    faults = list(proof.faults)
+    if question.template is not None and not faults:
+        probe = Probe.of(await loader.load(question.template))
+        faults += [f"the field {one.name!r} accepts anything" for one in probe.fields if await probe.cannot_fail(one)]
+    found = with_proof(question, proof)
+    return evolve(found, finished=not faults), "; ".join(faults)
 
 
 def _check(benchmark: Benchmark, sheet: BenchmarkData) -> None:
