@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import PurePath
 from typing import Any
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from ..errors import ConfigError, Problem
 from .fields import texts
@@ -40,9 +40,9 @@ def _template_text(value: Any) -> str | None:
         except (TypeError, ValueError) as error:
             raise ConfigError([Problem("answer_template", f"the data cannot be written as JSON: {error}")]) from None
     if isinstance(value, type):
-        from ..templates import template_source
+        from .. import templates
 
-        return str(template_source(value))
+        return templates.template_source(value)
     what = "must be a template class, a dict with its fields, or the source of one"
     raise ConfigError([Problem("answer_template", f"{what}, not {value!r:.80}")])
 
@@ -61,6 +61,15 @@ def _posix(value: str | PurePath | None) -> str | None:
     return value.as_posix() if isinstance(value, PurePath) else value
 
 
+def _language(question: Any) -> str:
+    text: str = question.answer_template or ""
+    return "karenina-template" if text.lstrip("\ufeff \t\r\n").startswith("{") else "python"
+
+
+def _id(question: Any) -> str:
+    return question_urn(question.question)
+
+
 @frozen(kw_only=True)
 class Question:
     """One question with its reference answer, its template and its own rubric."""
@@ -68,10 +77,10 @@ class Question:
     question: str = field()
     raw_answer: str = ""
     """The reference answer as an expert wrote it."""
-    id: str = field()
+    id: str = field(default=Factory(_id, takes_self=True))
     answer_template: str | None = field(default=None, converter=_template_text)
     """Source of the answer template; it can be given as a template class or a dict, too."""
-    template_language: str = field()
+    template_language: str = field(default=Factory(_language, takes_self=True))
     """By default that of the source: `karenina-template` for a JSON object, else `python`."""
     finished: bool | None = None
     """Whether the author calls it finished; None where the author says nothing."""
@@ -90,14 +99,6 @@ class Question:
     """The folder of its files beneath the benchmark's workspace root: names with `/` between them."""
     date_created: str | None = None
     date_modified: str | None = None
-
-    @id.default
-    def _id(self) -> str:
-        return question_urn(self.question)
-
-    @template_language.default
-    def _language(self) -> str:
-        return "karenina-template" if (self.answer_template or "").lstrip("\ufeff \t\r\n").startswith("{") else "python"
 
     @question.validator
     def _check_question(self, _: object, value: str) -> None:

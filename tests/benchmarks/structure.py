@@ -30,6 +30,7 @@ KINDS = {"stage", "adapter", "trait evaluator", "embedder", "search tool", "tool
 NAMED_IN_CORE: Mapping[tuple[str, str], str] = {
     ("errors", "template"): "a kind of error: the code that an author wrote",
     ("ports.middleware", "llm"): "a kind of call: of an LLMPort",
+    ("values.question", "karenina-template"): "the published name of the language of templates that are data",
     ("values.model_config", "litellm"): "the published default of the interface of a ModelConfig",
 }
 """`(module of the core, name)`: why it may be there."""

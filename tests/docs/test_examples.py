@@ -155,11 +155,10 @@ def _options(words: Sequence[str]) -> set[str]:
 
 def _accepted(command: click.Command) -> set[str]:
     context = click.Context(command)
+    group = command if isinstance(command, click.Group) else click.Group()
+    inner = [group.get_command(context, name) for name in group.list_commands(context)]
     own = {name for p in command.get_params(context) for name in (*p.opts, *p.secondary_opts)}
-    if not isinstance(command, click.Group):
-        return own
-    inner = (command.get_command(context, name) for name in command.list_commands(context))
-    return own.union(*(_accepted(other) for other in inner if other))
+    return own.union(*(_accepted(other) for other in inner if other is not None))
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,25 @@ def test_what_is_not_there(arguments: list[str], message: str, run: Run, write_r
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [("1", "q-two"), ("q-o", "q-one"), ("capital of FRANCE", "q-one"), ("2", "2"), ("q-two", "q-two")],
+)
+def test_a_question_is_named_by_its_position_its_beginning_or_a_part(
+    given: str, found: str, run: Run, write_run: Callable[..., Path]
+) -> None:
+    """An id wins over a position that looks the same."""
+    other = [result_of(name) for name in ("q-two", "2", "q-ten")]
+    other = [evolve(r, metadata=evolve(r.metadata, question_text="Which river?")) for r in other]
+    assert f"Question {found}\n" in run("show", write_run(result_of("q-one"), *other), given).stdout
+
+
+def test_a_part_of_several_questions_names_them(run: Run, write_run: Callable[..., Path]) -> None:
+    result = run("show", write_run(result_of("a"), result_of("b")), "capital")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "'capital' is in 2 questions: a, b" in result.stderr
+
+
 def test_a_full_id_wins_over_longer_ones(run: Run, write_run: Callable[..., Path]) -> None:
     assert "Question q1\n" in run("show", write_run(result_of("q1"), result_of("q10")), "q1").stdout
 

@@ -65,7 +65,10 @@ def load(path: Path, data: bytes, app: Karenina, options: Mapping[str, Any]) -> 
         for number, (question, (_, rows)) in enumerate(zip(read, groups, strict=True))
     ]
     record = _record(base.name, sheet, layout, list(zip(questions, (rows for _, rows in groups), strict=True)))
-    return evolve(base, questions=questions, metadata={**base.metadata, RECORD: record})
+    try:
+        return evolve(base, questions=questions, metadata={**base.metadata, RECORD: record})
+    except ValueError as error:
+        raise BenchmarkError(f"{sheet.label}: {error}") from error
 
 
 def read_sheet(path: Path, data: bytes, name: str | None = None) -> Sheet:
@@ -73,7 +76,7 @@ def read_sheet(path: Path, data: bytes, name: str | None = None) -> Sheet:
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
         try:
-            return read_workbook(data, path.name, name)
+            return read_workbook(data, path.name, name, REST)
         except PluginError as error:
             raise BenchmarkError(f"{path.name} cannot be read: {error}") from error
     if name is not None:
@@ -137,7 +140,7 @@ def _rest(
             items[number_of[row.number]] = found["item"]
     if not root and not items:
         return None, {}
-    document = {"name": "table", **root, "@type": "DataFeed", FEED: list(items.values())}
+    document = {"name": "table", "@type": "DataFeed", **root, FEED: list(items.values())}
     try:
         data = json.dumps(document, ensure_ascii=True).encode("ascii")
         base = app.first("karenina_load_benchmark", path=DOCUMENT, data=data, app=app, options={})
@@ -256,7 +259,7 @@ def _written(
 ) -> bytes:
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
-        return write_workbook(columns, rows, notes, str(memory.found.get("sheet") or "questions"), REST)
+        return write_workbook(columns, rows, notes, str(memory.found.get("sheet", "")), REST)
     if suffix == ".jsonl":
         return write_lines(columns, rows)
     delimiter = memory.found.get("delimiter")

@@ -221,9 +221,7 @@ def kept_or_read(base: Question, read: Question, rows: Sequence[Row], layout: La
         for target in old.keys() | new.keys() | there.keys()
         if old.get(target) not in (new.get(target), there.get(target))
     }
-    fields: dict[str, Any] = {"id": read.id}
-    if "question" in changed:
-        fields["question"] = read.question
+    fields: dict[str, Any] = {name: getattr(read, name) for name in ("id", "question") if name in changed}
     for target, (name, _) in READERS.items():
         if target in changed:
             fields[name] = getattr(read, name)

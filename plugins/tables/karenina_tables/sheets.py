@@ -80,11 +80,11 @@ def sheet_of(
     """
     problems, rows, columns = Problems(label), [], dict[int, str]()
     for number, record in enumerate(records, header):
-        if number > MOST_ROWS:
-            raise BenchmarkError(f"{label} has more than {MOST_ROWS} rows; split it")
         if len(record) > MOST_COLUMNS and any(not is_blank(cell) for cell in record[MOST_COLUMNS:]):
             raise BenchmarkError(f"{label}, row {number} has more than {MOST_COLUMNS} columns; delete some")
         filled = {place: cell for place, cell in enumerate(record[:MOST_COLUMNS]) if not is_blank(cell)}
+        if filled and number > MOST_ROWS:
+            raise BenchmarkError(f"{label} has more than {MOST_ROWS} rows; split it")
         if number == header:
             columns = {place: text_of(cell) for place, cell in filled.items()}
             continue

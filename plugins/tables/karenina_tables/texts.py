@@ -94,13 +94,14 @@ def read_lines(data: bytes, label: str) -> Sheet:
 
 
 def write_lines(columns: Sequence[str], rows: Sequence[Mapping[str, Cell]]) -> bytes:
-    plain = (dict, list, str, bool, int, float)
-    lines = (
-        {
-            name: cell if isinstance(cell, plain) else text_of(cell)
-            for name in columns
-            if (cell := row.get(name)) is not None
-        }
-        for row in rows
-    )
-    return "".join(f"{json.dumps(line, ensure_ascii=True, allow_nan=False)}\n" for line in lines).encode("ascii")
+    """The first line names all columns; in others, those without content are left out."""
+    out = []
+    for number, row in enumerate(rows):
+        cells = {name: _member(row.get(name)) for name in columns}
+        line = {name: cell for name, cell in cells.items() if cell is not None or number == 0}
+        out.append(f"{json.dumps(line, allow_nan=False)}\n")
+    return "".join(out).encode("ascii")
+
+
+def _member(cell: Cell) -> Cell:
+    return cell if cell is None or isinstance(cell, dict | list | str | bool | int | float) else text_of(cell)

@@ -16,20 +16,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from attrs import evolve
+
 from karenina_core.errors import BenchmarkError, PluginError, did_you_mean, one_line
 
 from .cells import Cell, text_of
-from .sheets import MOST_COLUMNS, MOST_ROWS, Note, Sheet, sheet_of
+from .sheets import MOST_ROWS, Note, Sheet, sheet_of
 
 MOST_PARTS = 1_000
 MOST_UNPACKED = 64 * 1024 * 1024
 """Bytes; chosen: 100,000 questions of 500 characters fit."""
+PIECE = 4_000
+"""Characters of a long text in one cell: written as escapes of seven characters, too, they fit."""
+MOST_CELLS = 10_000_000
+"""Chosen: 200,000 questions with 50 columns."""
 MOST_RATIO = 200
 """Unpacked to packed. Chosen: sheets that repeat one row over and over have about 100, bombs have 1000 and more."""
 MOST_CHARACTERS = 32_767
 """Of a cell, by the format."""
 UNFIT = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff\ud800-\udfff]|_(?=x[0-9A-Fa-f]{4}_)")
 """What XML cannot hold or would change, and what looks like the way in which the format writes it."""
+UNTITLED = re.compile(r"[\\*?:/\[\]\x00-\x1f\ufffe\uffff\ud800-\udfff]")
+LONGEST_TITLE = 31
+"""What the name of a sheet cannot hold, and how long it may be, by the format."""
 ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
@@ -44,8 +53,11 @@ def openpyxl_module(name: str = "openpyxl") -> Any:
         ) from error
 
 
-def read_workbook(data: bytes, label: str, wanted: str | None) -> Sheet:
-    """The sheet of this name, or the first one. Raises BenchmarkError for anything that is no such file."""
+def read_workbook(data: bytes, label: str, wanted: str | None, hidden: str = "") -> Sheet:
+    """The sheet of this name, or the first one. `hidden` is a column that may go on in others.
+
+    Raises BenchmarkError for anything that is no such file.
+    """
     openpyxl = openpyxl_module()
     _measured(data, label)
     try:
@@ -66,7 +78,32 @@ def read_workbook(data: bytes, label: str, wanted: str | None) -> Sheet:
         there = ", ".join(map(repr, names)) or "none"
         raise BenchmarkError(f"{label} has no sheet {wanted!r}{did_you_mean(str(wanted), names)}; there is: {there}")
     about = f"{label}, sheet {name!r}"
-    return sheet_of(about, records, notes, facts={"sheet": name})
+    return _joined(sheet_of(about, records, notes, facts={"sheet": name}), hidden)
+
+
+def _joined(sheet: Sheet, column: str) -> Sheet:
+    """The sheet with the pieces of a column (`x`, `x 2`, `x 3`) in one."""
+    pieces = [name for name in sheet.columns if name.startswith(f"{column} ") and name[len(column) + 1 :].isdecimal()]
+    if column not in sheet.columns or not pieces:
+        return sheet
+    rows = []
+    for row in sheet.rows:
+        whole = "".join(text_of(row.cells.get(name)) for name in (column, *pieces))
+        kept = {name: cell for name, cell in row.cells.items() if name not in pieces}
+        rows.append(evolve(row, cells={**kept, column: whole} if whole else kept))
+    return evolve(sheet, columns=[name for name in sheet.columns if name not in pieces], rows=rows)
+
+
+def _split(rows: Sequence[Mapping[str, Cell]], column: str) -> Iterator[dict[str, Cell]]:
+    """The rows with the column in pieces."""
+    for row in rows:
+        text = text_of(row.get(column))
+        pieces = [text[place : place + PIECE] for place in range(0, len(text), PIECE)]
+        yield {**row, **{_piece(column, number): piece for number, piece in enumerate(pieces, 1)}}
+
+
+def _piece(column: str, number: int) -> str:
+    return column if number == 1 else f"{column} {number}"
 
 
 def _measured(data: bytes, label: str) -> None:
@@ -85,7 +122,11 @@ def _measured(data: bytes, label: str) -> None:
 
 def _records(sheet: Any) -> Iterator[list[Cell]]:
     sheet.reset_dimensions()  # what the file says of its own size may be wrong
-    for row in sheet.iter_rows(max_row=MOST_ROWS + 1, max_col=MOST_COLUMNS + 1, values_only=True):
+    cells = 0
+    for row in sheet.iter_rows(max_row=MOST_ROWS + 1, values_only=True):
+        cells += len(row)
+        if cells > MOST_CELLS:
+            raise BenchmarkError(f"sheet {sheet.title!r} has more than {MOST_CELLS} cells; delete what is not needed")
         yield [_unescaped(cell) if isinstance(cell, str) else cell for cell in row]
 
 
@@ -147,16 +188,21 @@ def write_workbook(
     name: str,
     hidden: str,
 ) -> bytes:
-    """`notes` are those at the names of columns and then those of each row; the column `hidden` is not shown.
+    """`notes` are those at the names of columns and then those of each row. The column `hidden` is not shown, and goes
+    on in others where a cell cannot hold it.
 
     Raises ValueError for a text that is too long for a cell.
     """
     openpyxl = openpyxl_module()
     comment = openpyxl_module("openpyxl.comments").Comment
+    if hidden in columns:
+        rows = list(_split(rows, hidden))
+        pieces = dict.fromkeys(name for row in rows for name in row if name.startswith(f"{hidden} "))
+        columns = [*columns, *sorted(pieces.keys() - set(columns), key=lambda name: (len(name), name))]
     bold, top = openpyxl.styles.Font(bold=True), openpyxl.styles.Alignment(wrap_text=True, vertical="top")
     book = openpyxl.Workbook()
     sheet = book.active
-    sheet.title = name
+    sheet.title = UNTITLED.sub(" ", name).strip("' ")[:LONGEST_TITLE] or "questions"
     sheet.freeze_panes = "A2"
     for number, (row, said) in enumerate(zip(({c: c for c in columns}, *rows), notes, strict=True), 1):
         for place, column in enumerate(columns, 1):
@@ -174,7 +220,7 @@ def write_workbook(
         letter = openpyxl.utils.get_column_letter(place)
         longest = max((len(text_of(row.get(column))) for row in rows), default=0)
         sheet.column_dimensions[letter].width = min(max(longest, len(column), 8), 60) + 2
-        sheet.column_dimensions[letter].hidden = column == hidden
+        sheet.column_dimensions[letter].hidden = column.partition(" ")[0] == hidden
     out = io.BytesIO()
     book.save(out)
     return out.getvalue()

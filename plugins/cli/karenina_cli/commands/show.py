@@ -11,7 +11,7 @@ from ..options.options import json_option, run_argument
 
 @click.command(short_help="Explain the results of a run.")
 @run_argument
-@click.argument("question_id", required=False)
+@click.argument("question_id", metavar="[QUESTION]", required=False)
 @click.option("--model", metavar="TEXT", help="Only results whose answering or parsing model contains this text.")
 @click.option("--replicate", type=click.IntRange(min=1), metavar="N", help="Only this repetition.")
 @click.option("--calls", is_flag=True, help="With every request that was sent for the question, and every reply.")
@@ -28,11 +28,12 @@ def command(
 ) -> None:
     """List the results in DIR, a run directory or a results.jsonl, or explain those of one question.
 
-    QUESTION_ID may be the beginning of an id, as long as it is the beginning of one only.
+    QUESTION is an id, a position in that list counted from 0, or the beginning of an id or a part of a question, as
+    long as it fits one only.
     """
     from ..show.explanation import ShowRequest, show
 
     if calls and question_id is None:
-        raise click.UsageError("--calls needs a QUESTION_ID.")
+        raise click.UsageError("--calls needs a QUESTION.")
     show(directory, ShowRequest(question_id, model, replicate, calls), as_json=as_json)
     ctx.exit(0)

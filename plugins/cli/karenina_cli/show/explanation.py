@@ -48,7 +48,7 @@ class ShowRequest:
     """Which results. None means all of them."""
 
     question_id: str | None = None
-    """An id, or the beginning of exactly one."""
+    """An id, a position from 0 on, the beginning of exactly one id, or a part of exactly one question."""
     model: str | None = None
     """Part of the name of an answering or parsing model."""
     replicate: int | None = None
@@ -104,16 +104,8 @@ def select_results(results: VerificationResultSet, wanted: ShowRequest) -> Seque
     """The wanted ones. Raises ConfigError that says what there is instead."""
     found: Sequence[VerificationResult] = results
     if wanted.question_id is not None:
-        given, ids = wanted.question_id, list(dict.fromkeys(r.metadata.question_id for r in found))
-        fitting = [given] if given in ids else [question for question in ids if question.startswith(given)]
-        if not fitting:
-            what = f"there are no results of a question {given!r}{did_you_mean(given, ids)}; leave it out to list them"
-            raise ConfigError([Problem("QUESTION_ID", what)])
-        if len(fitting) > 1:
-            more = ", ..." if len(fitting) > MANY else ""
-            what = f"{given!r} is the beginning of {len(fitting)} ids: {', '.join(fitting[:MANY])}{more}"
-            raise ConfigError([Problem("QUESTION_ID", what)])
-        found = [r for r in found if r.metadata.question_id == fitting[0]]
+        chosen = _question(wanted.question_id, {r.metadata.question_id: r.metadata.question_text for r in found})
+        found = [r for r in found if r.metadata.question_id == chosen]
     if wanted.model is not None:
         names = sorted({name for r in found for name in (r.metadata.answering_model, r.metadata.parsing_model)})
         found = [
@@ -125,6 +117,27 @@ def select_results(results: VerificationResultSet, wanted: ShowRequest) -> Seque
         found = [r for r in found if r.metadata.replicate == wanted.replicate]
         _require(found, "--replicate", str(wanted.replicate), list(map(str, numbers)))
     return found
+
+
+def _question(given: str, texts: Mapping[str, str]) -> str:
+    """The id of the question that is meant. `texts` has those of all questions, by id. Raises ConfigError."""
+    ids = list(texts)
+    if given in texts:
+        return given
+    if given.isascii() and given.isdecimal() and int(given) < len(ids):
+        return ids[int(given)]
+    fitting, how = [question for question in ids if question.startswith(given)], "is the beginning of {} ids"
+    if not fitting and given.strip():
+        fitting = [question for question, text in texts.items() if given.casefold() in text.casefold()]
+        how = "is in {} questions"
+    if not fitting:
+        what = f"there are no results of a question {given!r}{did_you_mean(given, ids)}; leave it out to list them"
+        raise ConfigError([Problem("QUESTION", what)])
+    if len(fitting) > 1:
+        more = ", ..." if len(fitting) > MANY else ""
+        what = f"{given!r} {how.format(len(fitting))}: {', '.join(fitting[:MANY])}{more}"
+        raise ConfigError([Problem("QUESTION", what)])
+    return fitting[0]
 
 
 def explained(result: VerificationResult, run_dir: Path | None = None) -> list[Part]:
