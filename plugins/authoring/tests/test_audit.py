@@ -156,6 +156,26 @@ def test_lists_are_spelled_alike_in_any_order(items: list[str], order: Any) -> N
     assert spelled(items) == spelled(shuffled)
 
 
+NUMBERS = st.from_regex(
+    r"-?[0-9]{1,30}([.,/][0-9]{1,30})?(e[0-9]{1,3}| x 10\^-?[0-9]{1,3}| million| kg| %)?", fullmatch=True
+)
+FIELDS = (
+    ["n", "int", "The number", 12, {"type": "NumericExact"}],
+    ["m", "float", "The mass in g", 1.5e12, {"type": "NumericTolerance", "tolerance": 0.1}],
+    ["w", "str", "The word", "twelve", EXACT],
+    ["d", "date", "The day", "2016-04-11", {"type": "DateMatch"}],
+    ["l", "list_str", "The list", ["a", "b"], {"type": "SetContainment"}],
+    ["b", "bool", "Whether", True, {"type": "BooleanMatch"}],
+)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(NUMBERS | st.text(max_size=20), max_size=4).map(" ".join), st.sampled_from(FIELDS))
+def test_any_reference_answer_can_be_looked_at(answer: str, one: list[Any]) -> None:
+    found = audited(Karenina.installed(), asked("Which?", answer, one))
+    assert {finding.severity for item in found.items for finding in item.findings} <= {"fault", "suspect", "note"}
+
+
 # Answers
 
 

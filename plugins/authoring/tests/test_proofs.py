@@ -196,3 +196,15 @@ def test_the_figures_are_kept_with_the_digest_of_the_template(app: Karenina, fin
     changed = declared(["gene", "str", "The gene that the response names", "KRAS", EXACT], finished=finished)
     assert kept(evolve(changed, custom_metadata=written.custom_metadata)) == "stale"
     assert with_proof(changed, proof_of(app, changed)).finished is finished
+
+
+def test_the_sandbox_has_what_quantities_and_expressions_import_late(app: Karenina) -> None:
+    asked = python(
+        "dose: str = VerifiedField('The dose that the response gives', '5 mg', QuantityMatch())\n"
+        "rate: str = VerifiedField('The rate law that the response gives', 'v s/(k+s)', ExpressionMatch())\n"
+    )
+    handle = asyncio.run(TemplateLoader(app, "sandbox").load(asked.template))
+    assert handle.isolation.startswith("sandbox")
+    assert [item.primitive["type"] for item in handle.fields()] == ["QuantityMatch", "ExpressionMatch"]
+    proof = proof_of(app, asked)
+    assert proof.holds, proof.reasons

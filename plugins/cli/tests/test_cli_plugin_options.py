@@ -153,3 +153,26 @@ def test_a_section_about_a_run_is_shown_beside_the_journal_s(run: Run, install: 
     document = json.loads(run("doctor", str(tmp_path / "here"), "--json").stdout)
     assert (document["folder"], document["sound"]) == ("here", True)
     assert "Looked at here" in run("doctor", str(tmp_path / "here")).stdout
+
+
+def test_what_packages_find_in_a_benchmark_is_shown_and_fails_a_strict_check(
+    run: Run, install: Files, write_benchmark: Callable[..., Path]
+) -> None:
+    source = (
+        "from karenina_core.plugin.command_line import Section\n"
+        "def look(app, benchmark, ids, policy):\n"
+        "    found = {'long': [name for name in ids if len(benchmark.question(name).question) > 3], 'policy': policy}\n"
+        "    return Section(found, 'Long questions', ('question',), [[name] for name in found['long']], usable=False)\n"
+        "def fail(app, benchmark, ids, policy):\n"
+        "    return 1 / 0\n"
+    )
+    points = {"long": "long_questions:look", "zero": "long_questions:fail"}
+    install("karenina-long", points, group="karenina.validate", long_questions=source)
+    path = write_benchmark("q0", "q1")
+    shown = run("benchmark", "validate", path, "--questions", "q1", "--json")
+    document = json.loads(shown.stdout)
+    assert (shown.exit_code, document["long"], document["policy"]) == (0, ["q1"], "sandbox")
+    assert "Error: the section 'zero' of karenina-long failed: ZeroDivisionError" in shown.stderr
+    strict = run("benchmark", "validate", path, "--strict")
+    assert strict.exit_code == 4
+    assert "Long questions" in strict.stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -274,12 +273,15 @@ def _expected(answer: BaseAnswer, name: str) -> Any:
 
 def _field(cls: type[BaseAnswer], name: str) -> TemplateField:
     info, verification = cls.model_fields[name], cls.__verified__.get(name)
-    found = TemplateField(name, type_text(info.annotation), info.description or "", verification is not None)
+    kind, description = type_text(info.annotation), info.description or ""
     if verification is None:
-        return found
-    with suppress(TemplateError):  # of a primitive that cannot be written as data
-        found = evolve(found, primitive=to_spec(verification.primitive))
-    return evolve(found, hint=verification.hint, weight=verification.weight, semantic=verification.kind == "semantic")
+        return TemplateField(name, kind, description, verified=False)
+    try:
+        primitive = to_spec(verification.primitive)
+    except TemplateError:  # it cannot be written as data
+        primitive = None
+    semantic = verification.kind == "semantic"
+    return TemplateField(name, kind, description, True, verification.hint, verification.weight, semantic, primitive)
 
 
 def type_text(annotation: Any) -> str:

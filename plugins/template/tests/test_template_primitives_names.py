@@ -108,6 +108,10 @@ def test_a_quantity_is_the_same_in_another_unit_and_another_number_is_not(number
         ("120 mm Hg", "120 mmHg"),
         ("5 milligrams per deciliter", "0.05 g/L"),
         ("50 %", "0.5"),
+        ("37 degrees Celsius", "37 °C"),
+        ("250,000 cells/mL", "2.5 × 10^5 cells/mL"),
+        ("1000 IU", "1,000 IU"),
+        ("120 torr", "120 mmHg"),
         ("−5 °C", "268.15 K"),
     ],
 )
@@ -220,6 +224,8 @@ def test_one_more_is_another_value(one: str) -> None:
         (r"k_{cat} / K_M", r"\frac{k_{cat}}{K_{M}}"),
         ("|x|", r"\sqrt{x^2}"),
         ("x!", "x (x-1)!"),
+        ("N(t) = N_0 e^{-\\lambda t}", "N0 e^(-lambda t)"),
+        ("(-b+(b^2-4ac)^{1/2})/(2a)", r"\frac{-b + \sqrt{b^2-4ac}}{2a}"),
     ],
 )
 def test_one_value_in_several_ways_of_writing(extracted: str, expected: str) -> None:

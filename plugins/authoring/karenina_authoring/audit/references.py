@@ -7,7 +7,6 @@ contradiction: a template may well ask for more than the reference answer says.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -28,6 +27,8 @@ LONGEST = 40
 PHRASE = 5
 SHORT = 8
 """Words of a reference answer that is an answer and no explanation. Chosen."""
+LARGEST = Decimal("1e300")
+"""What a float can hold, and room for what is done with it."""
 SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 FACTORS = tuple(map(Decimal, ("12", "24", "60", "3600", "86400", "7", "365", "365.25", "2.54", "0.3048", "1.609344",
                               "0.45359237", "4.184", "101.325")))  # fmt: skip
@@ -80,7 +81,7 @@ async def _is_said(reference: str, one: TemplateField, probe: Probe) -> bool:
         numbers = list(_numbers(reference))
         if number_of(expected) in numbers or _rounded(expected, numbers):
             return True
-        return await probe.accepts_any(one, [_native(number, one) for number in numbers])
+        return await probe.accepts_any(one, [_native(number, one) for number in numbers if abs(number) < LARGEST])
     if expected is not None and await probe.has_own_value(one) and _mentioned(reference, expected):
         return True
     return await probe.accepts_any(one, _phrases(reference))
@@ -99,7 +100,9 @@ async def _differs(
         free = [number for number in _numbers(reference) if number not in map(number_of, taken)]
         if not free or _other_unit(expected, free, reference, one.description):
             return None
-        return ("fault" if len(free) == 1 or alone else "suspect"), f"has {', '.join(f'{n:f}' for n in free[:3])}"
+        return (
+            "fault" if len(free) == 1 or alone else "suspect"
+        ), f"has {', '.join(f'{float(n):g}' for n in free[:3])}"
     if kind == "list":
         own = expected if isinstance(expected, list) else []
         missing = [member for member in own if not _mentioned(reference, member)]
@@ -181,9 +184,10 @@ def _numbers(text: str) -> Iterator[Decimal]:
 def _rounded(expected: Any, numbers: Iterable[Decimal]) -> bool:
     """Whether one of the numbers is the expected one, rounded to the places that it has."""
     wanted = number_of(expected)
-    return wanted is not None and any(
-        number and round(wanted, max(0, -int(number.as_tuple().exponent))) == number for number in numbers
-    )
+    if wanted is None:
+        return False
+    halves = ((number, Decimal(5).scaleb(min(0, int(number.as_tuple().exponent)) - 1)) for number in numbers if number)
+    return any(abs(wanted - number) <= half for number, half in halves)
 
 
 def _other_unit(expected: Any, numbers: Iterable[Decimal], reference: str, description: str) -> bool:
@@ -197,8 +201,8 @@ def _other_unit(expected: Any, numbers: Iterable[Decimal], reference: str, descr
 
 def _is_factor(ratio: Decimal) -> bool:
     ratios = [ratio, 1 / ratio]
-    power = math.log10(ratio)
-    if abs(power - round(power)) < 1e-3:
+    power = ratio.log10()
+    if abs(power - power.to_integral_value()) < Decimal("0.001"):
         return True
     return any(abs(one / factor - 1) < Decimal("0.01") for one in ratios for factor in FACTORS)
 

@@ -32,6 +32,8 @@ Wrong = tuple[str, Any]
 """How it is wrong, and the value."""
 QUANTITY = re.compile(r"\s*([-+−]?\d[\d ,']*(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([^\d\s].*)?", re.DOTALL)
 """A number and what is written behind it."""
+MOST_OPTIONS = 20
+"""Options that are tried; all of them are compared in the same way. Chosen."""
 _OTHER_UNITS = {
     **{"mg": "g", "g": "mg", "µg": "mg", "ng": "µg", "kg": "g", "mL": "L", "L": "mL", "nM": "µM", "µM": "mM"},
     **{"mM": "M", "m": "cm", "cm": "mm", "mm": "cm", "km": "m", "nm": "µm", "s": "min", "min": "h", "h": "min"},
@@ -54,7 +56,8 @@ def _makers(fact: Fact) -> Callable[[Fact], Iterator[Wrong]]:
     if isinstance(value, bool):
         return lambda fact: iter([("negation", not fact.value)])
     if fact.options:
-        return lambda fact: (("neighbouring_entity", option) for option in fact.options if option != fact.value)
+        others = [option for option in fact.options if option != value][:MOST_OPTIONS]
+        return lambda fact: (("neighbouring_entity", option) for option in others)
     if isinstance(value, int | float):
         return _numbers
     if isinstance(value, list):

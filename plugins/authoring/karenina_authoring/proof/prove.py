@@ -7,7 +7,6 @@ verdict, in the sandbox where the code is not trusted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 from karenina_runs.plan.templates import TemplateLoader
@@ -19,7 +18,7 @@ from karenina_core.errors import FillError, PluginError, TemplateError, Template
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.question import Question
 
-from .facts import Facts, facts_of
+from .facts import Fact, Facts, facts_of
 from .mutants import mutants
 from .proof import Case, Failure, Proof, State, Tally
 from .variants import variants
@@ -37,14 +36,13 @@ REMEDIES: Mapping[str, str] = {
 }
 """What may be done about a wrong value that is accepted, by its kind."""
 ADVICE: Mapping[str, str] = {
-    **dict.fromkeys(("case", "space"), "normalize with lowercase and strip"),
+    "case": "normalize with lowercase",
     **dict.fromkeys(("units", "thousands"), "compare it with QuantityMatch, or declare a number"),
-    **dict.fromkeys(("dates",), "compare it with DateMatch"),
+    "dates": "compare it with DateMatch",
+    "typography": "compare it with ExactMatch",
     **dict.fromkeys(("reordered", "repetition"), "compare it with SetContainment"),
 }
 """The same for a right value that is rejected."""
-MOST = 400
-"""Cases per template, the first ones of each field first. Chosen: a large template still takes seconds at most."""
 
 
 async def prove(question: Question, app: Karenina, *, loader: TemplateLoader | None = None) -> Proof:
@@ -68,7 +66,7 @@ async def prove(question: Question, app: Karenina, *, loader: TemplateLoader | N
     except TemplateError as error:
         return ended("unusable", str(error))
     facts = facts_of(handle, question.question, _primitives(app))
-    cases = list(cases_of(facts))[:MOST]
+    cases = list(cases_of(facts))
     trial = _Trial(handle, facts, question.raw_answer)
     failures: list[Failure] = []
     for case in cases:
@@ -100,13 +98,22 @@ def cases_of(facts: Facts) -> Iterator[Case]:
             yield Case(kind=kind, fields=(fact.name,), values=facts.filled({fact.name: value}), passes=False)
         for kind, value in variants(fact):
             yield Case(kind=kind, fields=(fact.name,), values=facts.filled({fact.name: value}), passes=True)
-    for one, other in combinations(facts.fields, 2):
-        alike = one.type == other.type and not one.options and not isinstance(one.value, bool)
-        if alike and one.value != other.value and one.primitive == other.primitive:
-            changed = {one.name: other.value, other.name: one.value}
-            yield Case(kind=SWAPPED, fields=(one.name, other.name), values=facts.filled(changed), passes=False)
+    for one, other in _alike(facts.fields):
+        changed = {one.name: other.value, other.name: one.value}
+        yield Case(kind=SWAPPED, fields=(one.name, other.name), values=facts.filled(changed), passes=False)
     if len(wrong) > 1:
         yield Case(kind=EVERYTHING, fields=tuple(wrong), values=facts.filled(wrong), passes=False)
+
+
+def _alike(fields: Sequence[Fact]) -> Iterator[tuple[Fact, Fact]]:
+    """Each field and the next one that its value could be taken for."""
+    for position, one in enumerate(fields):
+        if one.options or isinstance(one.value, bool):
+            continue
+        for other in fields[position + 1 :]:
+            if (one.type, one.primitive) == (other.type, other.primitive) and one.value != other.value:
+                yield one, other
+                break
 
 
 class _Trial:

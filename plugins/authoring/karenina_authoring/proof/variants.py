@@ -25,6 +25,8 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
     "December",
 )
+_SYMBOL = re.compile(r"[A-Z][a-z]|[a-z][A-Z]")
+"""Such as Au and pH, which are others in capitals."""
 _KNOWN = ("ExactMatch", "LiteralMatch", "AliasMatch", "OrderedMatch", "SetContainment")
 """Primitives that compare whole texts; of others only the forms that they name themselves are known."""
 
@@ -90,12 +92,10 @@ def _normalizers(fact: Fact) -> tuple[Any, ...] | None:
 def _texts(fact: Fact) -> Iterator[Right]:
     text, chosen = str(fact.value), _normalizers(fact)
     quantity = measured(text)
-    if (chosen is None or "lowercase" in chosen) and not quantity:
+    if (chosen is None or "lowercase" in chosen) and not quantity and not _SYMBOL.fullmatch(text):
         yield from (("case", other) for other in (text.upper(), text.lower()) if len(other) == len(text))
-    if chosen is None or "strip" in chosen:
-        yield "space", f" {text} "
-    if "-" in text or " " in text:
-        yield "typography", text.replace("-", "\u2011").replace(" ", "\u00a0")
+    if "-" in text:
+        yield "typography", text.replace("-", "\u2011")
     if quantity:
         number, unit = quantity
         yield from (("units", other) for other in (f"{number}{unit}", f"{number} {unit}") if other != text)
@@ -161,5 +161,3 @@ def _lists(fact: Fact) -> Iterator[Right]:
     if chosen is None or "lowercase" in chosen:
         yield "case", [member.upper() for member in own]
         yield "case", [member.lower() for member in own]
-    if chosen is None or "strip" in chosen:
-        yield "space", [f"{member} " for member in own]

@@ -1,7 +1,7 @@
 r"""Mathematical expressions as texts: read by a small grammar, never evaluated as code, and compared by their values.
 
-Read are numbers, names of one letter (with an index: `k_{cat}`), Greek names, `+ - * / ^ ! %`, brackets, `|x|`, the
-functions of `FUNCTIONS`, and of LaTeX `\frac`, `\sqrt[n]{}`, `\cdot`, `\times`, `\div`, `\left`, `\right`, `\text`,
+Read are numbers, names of one letter (with an index: `k_{cat}`, `N0`), Greek names, `+ - * / ^ ! %`, brackets, `|x|`,
+the functions of `FUNCTIONS`, and of LaTeX `\frac`, `\sqrt[n]{}`, `\cdot`, `\times`, `\div`, `\left`, `\right`, `\text`,
 `\mathrm`, `\operatorname`, `\boxed`, `\log_b` and spaces. Factors need no sign between them. `e`, `i` and `pi` are the
 constants, `log` without a base is the natural logarithm. No matrices, sets, integrals or inequalities.
 
@@ -62,15 +62,15 @@ _WRITING: tuple[tuple[str, str], ...] = (
 )
 """What is written in several ways, and the one that is read."""
 _NAMES = "|".join(sorted((*FUNCTIONS, *set(_GREEK.values())), key=len, reverse=True))
-_TOKEN = re.compile(
-    rf"""\s*(?: (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{{1,4}}(?!\d))?)
+_TOKEN = rf"""(?xa)
+       \s*(?: (?P<number>(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{{1,4}}(?!\d))?)
           | \\?(?P<word>frac|root|(?<=\\)[A-Za-z]+|{_NAMES}|[A-Za-z])(?:\s*_\s*(?P<index>\{{[^{{}}]*\}}|[A-Za-z0-9]+))?
-          | (?P<sign>[-+*/^!%(){{}}|=]) )""",
-    re.VERBOSE | re.ASCII,
-)
+          | (?P<sign>[-+*/^!%(){{}}|=]) )"""
 _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     **{"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 }
+_ARGUMENTS = r"^([\s$]*\\?[A-Za-z]+(?:_\w+|_\{[^{}]*\})?)\s*(?:\\left)?\([A-Za-z, ]+(?:\\right)?\)(?=\s*=)"
+"""What is left of a function that an equation defines: the `(t)` of `N(t) = ...`."""
 Tree = tuple[Any, ...]
 
 
@@ -95,7 +95,7 @@ def read_statement(text: str) -> Statement:
     """Raises ValueError for what is no expression or equation."""
     if len(text) > LONGEST:
         raise ValueError(f"a text of {len(text)} characters is no expression")
-    reader = _Reader(list(_tokens(text)), text)
+    reader = _Reader(list(_tokens(re.sub(_ARGUMENTS, r"\1", text))), text)
     left = reader.sum()
     right = reader.sum() if reader.taken("=") else None
     if reader.next is not None:
@@ -114,15 +114,19 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     written = written.translate(_SUPERSCRIPTS)
     for letter, name in _GREEK.items():
         written = written.replace(letter, f" {name} ")
-    position = 0
+    position, token = 0, re.compile(_TOKEN)
     while written[position:].strip():
-        match = _TOKEN.match(written, position)
+        match = token.match(written, position)
         if match is None:
             raise ValueError(f"{text!r} is no expression that can be read: {written[position:].strip()[:20]!r}")
         position = match.end()
         kind = match.lastgroup or ""
         if match["word"]:
             index = re.sub(r"[{}\s]", "", match["index"] or "")
+            # N0 is a name; e2 and i2 are rather a constant and a number.
+            digits = re.compile(r"\d+(?!\.?\d)").match(written, position)
+            if digits and not index and len(match["word"]) == 1 and match["word"] not in "ei":
+                index, position = digits[0], digits.end()
             yield "word", match["word"] + (f"_{index}" if index else "")
         else:
             yield kind, match[kind]

@@ -17,23 +17,21 @@ from attrs import field, frozen
 from ..normalize import canonical
 from .base import VerificationPrimitive, not_negative, one_of
 
-ROUNDING = 1e-9
-"""The share by which a conversion between units, done in binary fractions, may miss. Chosen far above their 2e-16."""
+ROUNDING = 5e-7
+"""The share by which equal quantities may differ: binary fractions by 2e-16, mmHg and torr by 1.4e-7. Chosen above."""
 LONGEST = 100
 """Characters. No quantity is longer; a whole paragraph is none. Chosen, not measured."""
-_RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+")
+_RAISED = "[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+"
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SIGNS = str.maketrans({"−": "-", "–": "-", "\u2009": " ", "\u202f": " ", "μ": "µ", "×": "x", "⋅": "·", "’": "'"})
-_ABOUT = re.compile(r"(?:~|≈|about\b|approximately\b|approx\.|circa\b|ca\.)\s*", re.IGNORECASE)
-_NUMBER = re.compile(
-    r"""(?P<whole>[+-]?(?:\d{1,3}(?:(?P<mark>[ ,'])\d{3})(?:(?P=mark)\d{3})*(?!\d)|\d+)?)
+_ABOUT = r"(?i:~|≈|about\b|approximately\b|approx\.|circa\b|ca\.)\s*"
+_NUMBER = r"""(?xa)
+        (?P<whole>[+-]?(?:\d{1,3}(?:(?P<mark>[ ,'])\d{3})(?:(?P=mark)\d{3})*(?!\d)|\d+)?)
         (?P<rest>(?:\.\d+|,(?:\d{1,2}|\d{4,})(?![\d,]))?)
         (?:\s*[x·*]\s*10\s*(?:\^|\*\*)?\s*\(?(?P<power>[+-]?\d{1,3})\)? | [eE](?P<exponent>[+-]?\d{1,3}))?
-        (?![\d.,]\d)""",
-    re.VERBOSE | re.ASCII,
-)
-_UNIT = re.compile(r"[A-Za-zµΩÅ°%/*·^().\s\d+_-]*")
-_POWER = re.compile(r"(?<=[A-Za-zµΩÅ°])\s?(?:(?:\^|\*\*)\s?\(?([+-]?\d)\)?|(-\d)|([23]))(?!\w)")
+        (?![\d.,]\d)"""
+_UNIT = r"[A-Za-zµΩÅ°%/*·^().\s\d+_-]*"
+_POWER = r"(?<=[A-Za-zµΩÅ°])\s?(?:(?:\^|\*\*)\s?\(?([+-]?\d)\)?|(-\d)|([23]))(?!\w)"
 _SPELLED: Mapping[str, str] = {
     **{"mcg": "microgram", "Kg": "kg", "KG": "kg", "kgs": "kg", "gm": "g", "gms": "g", "cc": "cm**3", "L": "liter"},
     **{"%": "percent", "°C": "degC", "° C": "degC", "°F": "degF", "°K": "K", "ºC": "degC", "sec": "s", "secs": "s"},
@@ -41,6 +39,8 @@ _SPELLED: Mapping[str, str] = {
     **{"mol%": "percent", "Ångström": "angstrom", "Å": "angstrom", "µ": "micrometer", "kcals": "kcal"},
 }
 """What is written and pint does not know, or reads as something else."""
+_COUNTED = ("cell = count", "colony_forming_unit = count = CFU = cfu", "international_unit = [potency] = IU")
+"""Units of biology that pint does not have."""
 
 
 @lru_cache(maxsize=1)
@@ -50,7 +50,10 @@ def units() -> Any:
         import pint
     except ImportError:
         raise ValueError("quantities need pint; type: pip install 'karenina-template[units]'") from None
-    return pint.UnitRegistry(on_redefinition="ignore")
+    registry = pint.UnitRegistry(on_redefinition="ignore")
+    for definition in _COUNTED:
+        registry.define(definition)
+    return registry
 
 
 @frozen
@@ -79,12 +82,12 @@ def read_quantity(value: Any) -> Quantity:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise TypeError(f"a quantity is a text such as '5 mg', not {value!r}")
     text = canonical(str(value)).strip().translate(_SIGNS)
-    text = _RAISED.sub(lambda found: f"^({found[0].translate(_SUPERSCRIPTS)})", text)
+    text = re.sub(_RAISED, lambda found: f"^({found[0].translate(_SUPERSCRIPTS)})", text)
     if len(text) > LONGEST:
         raise ValueError(f"a text of {len(text)} characters is no quantity")
-    text = _ABOUT.sub("", text, count=1) if _ABOUT.match(text) else text
+    text = re.sub(rf"^{_ABOUT}", "", text)
     text = re.sub(r"^10\s*(?=\^|\*\*)", "1x10", text)
-    found = _NUMBER.match(text)
+    found = re.match(_NUMBER, text)
     if found is None or not re.search(r"\d", found["whole"] + found["rest"]):
         raise ValueError(f"{value!r} is no quantity; write a number and a unit, such as '5 mg'")
     whole, rest = re.sub(r"[ ,']", "", found["whole"]), found["rest"].replace(",", ".")
@@ -98,11 +101,12 @@ def read_quantity(value: Any) -> Quantity:
 def _read_unit(written: str) -> Any:
     registry = units()
     text = re.sub(r"\bmm Hg\b", "mmHg", written.rstrip("."))
-    if _UNIT.fullmatch(text) is None:
+    text = re.sub(r"\b[Dd]egrees? ([Cc]elsius|[Ff]ahrenheit)\b", lambda found: f"deg{found[1][0].upper()}", text)
+    if re.fullmatch(_UNIT, text) is None:
         raise ValueError(f"{written!r} is no unit; write it like mg, kJ/mol or m/s^2")
     words = re.split(r"([\s/*·^()]+)", _SPELLED.get(text, text))
     text = "".join(_SPELLED.get(word, word) for word in words)
-    text = _POWER.sub(r"**(\1\2\3)", text)
+    text = re.sub(_POWER, r"**(\1\2\3)", text)
     text = re.sub(r"\s*·\s*|(?<=[\w)])\s+(?=(?!per\b)[A-Za-zµΩÅ°(])(?<!per )", "*", text)
     try:
         return registry.parse_units(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from attrs import field, frozen
@@ -179,8 +180,9 @@ class SemanticMatch(VerificationPrimitive):
 def _read_set(value: Any, normalizers: Iterable[str | SynonymMap] = ()) -> set[Any]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"SetContainment compares lists or sets, not {value!r}")
+    read = partial(normalized, normalizers=normalizers) if normalizers else canonical
     try:
-        return {normalized(member, normalizers) if isinstance(member, str) else member for member in value}
+        return {read(member) if isinstance(member, str) else member for member in value}
     except TypeError:
         raise TypeError(f"SetContainment needs members such as texts and numbers, not {value!r}") from None
 
