@@ -42,6 +42,7 @@ def metadata(context: VerificationContext) -> MetadataPart:
         few_shot_example_count=examples,
         retry_counts=retries,
         caveats=tuple(dict.fromkeys(context.get_result_field("caveats", ()))),
+        item_digest=question.digest,
         template_isolation=context.get_result_field("template_isolation"),
         **ending(context),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,12 @@ class BenchmarkData:
             if question.id in seen:
                 raise ValueError(f"two questions have the id {question.id!r}")
             seen.add(question.id)
+
+    @property
+    def digest(self) -> str:
+        """The digest of all items, in any order; see `Question.digest`."""
+        text = "\n".join(sorted(f"{question.id} {question.digest}" for question in self.questions))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def __iter__(self) -> Iterator[Question]:
         return iter(self.questions)

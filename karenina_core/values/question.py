@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
@@ -115,6 +116,16 @@ class Question:
         if self.placeholder_template or not (self.answer_template or "").strip():
             return None
         return TemplateSource(self.answer_template or "", self.template_language)
+
+    @property
+    def digest(self) -> str:
+        """What is asked and what is right, as sixteen hexadecimal digits: text, reference answer, template, examples
+        and workspace. Traits are not part of it, and notes, keywords and the like change no answer."""
+        examples = [dict(example) for example in self.few_shot_examples]
+        language = self.template_language if self.template is not None else None
+        parts = [self.question, self.raw_answer, language, self.template_id, examples, self.workspace_path]
+        text = json.dumps(parts, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
 
     @property
     def template_id(self) -> str:

@@ -61,6 +61,9 @@ class MetadataPart:
     few_shot_example_count: int = 0
     retry_counts: Mapping[str, int] = field(factory=dict)
     """Failed attempts that were tried again, by kind of error."""
+    item_digest: str | None = None
+    """The digest of the question as it was then, `Question.digest`: results with different ones are of different
+    items."""
     template_isolation: str | None = None
     """How the template's code was kept apart: `no-code`, `in-process`, or the sandbox's level, as
     `sandbox-full`."""

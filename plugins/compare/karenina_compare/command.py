@@ -57,6 +57,11 @@ SHARE = Share(0, 1)
 )
 @click.option("--alpha", type=Share(0, 1, min_open=True, max_open=True), default=0.05, help="Default: 0.05.")
 @click.option(
+    "--unchanged",
+    is_flag=True,
+    help="Where items have changed between the runs, compare the others; without it such runs are refused.",
+)
+@click.option(
     "--fail-on-regression",
     is_flag=True,
     help="Exit with 4 where B is significantly worse or loses significantly more answers to errors, or where this "
@@ -94,9 +99,9 @@ def command(
     """Compare the run in DIR_B with the one in DIR_A that was there before; the models of DIR_A with each other where
     it is read alone. Each is a run directory or a results.jsonl.
 
-    Questions are paired by id and parsing model. Errors are never failures: questions that ended in one are not
-    compared, and counted. --fail-on-regression, --min-coverage and --min-pass-rate are gates; one that cannot be
-    decided fails.
+    Questions are paired by id and parsing model. Items that have changed between the runs are refused, by name. Errors
+    are never failures: questions that ended in one are not compared, and counted. --fail-on-regression, --min-coverage
+    and --min-pass-rate are gates; one that cannot be decided fails.
 
     \b
     Exit codes: 0 compared and every gate passed, 4 a gate failed, 1 a run cannot be read, 2 wrong usage.
@@ -105,6 +110,8 @@ def command(
         raise click.UsageError("--json and --format both print on stdout; write the format to a file (-o FILE)", ctx)
     if dir_b is None and options["judges"]:
         raise click.UsageError("--judges says which parsing models of two runs belong together; give DIR_B", ctx)
+    if dir_b is None and options["unchanged"]:
+        raise click.UsageError("--unchanged is about items that changed from one run to another; give DIR_B", ctx)
     if dir_b is None and options["fail_on_regression"]:
         raise click.UsageError("a regression is one from one run to another; give DIR_B", ctx)
     from .comparison.gates import Limits

@@ -366,14 +366,33 @@ def test_only_questions_with_values_on_both_sides_are_compared() -> None:
 
 def test_a_question_that_asks_something_else_is_not_compared() -> None:
     changed = evolve(run([0])[0], metadata=evolve(run([0])[0].metadata, question_text="Another?"))
-    comparison = compare(run([1, 1]), [changed, *run([1, 0])[1:]])
-    assert comparison.changed_text == ("q0000",)
-    assert (only(comparison).compared, only(comparison).missing_b) == (1, {"another question": 1})
+    with pytest.raises(ConfigError, match=r"1 item changed .*: q0000 \(another text\); .*--unchanged"):
+        compare(run([1, 1]), [changed, *run([1, 0])[1:]])
+    comparison = compare(run([1, 1]), [changed, *run([1, 0])[1:]], unchanged=True)
+    assert comparison.changed == {"q0000": "another text"}
+    assert (only(comparison).compared, only(comparison).missing_b) == (1, {"another item": 1})
+    assert "Questions with another text in B, not compared: 1 (q0000)" in " ".join(notes_on(comparison))
 
 
-def test_another_template_is_compared_and_reported() -> None:
-    comparison = compare(run([1, 1]), run([1, 0], metadata={"template_id": "u"}))
-    assert (only(comparison).compared, comparison.changed_template) == (2, ("q0000", "q0001"))
+@pytest.mark.parametrize(
+    ("part", "what"),
+    [
+        ("template_id", "another template"),
+        ("item_digest", "another reference answer, examples or workspace"),
+    ],
+)
+def test_items_that_changed_are_refused_by_name_and_left_out_where_one_asks(part: str, what: str) -> None:
+    first, second = run([1, 1, 0], metadata={part: "old"}), run([1, 0, 1], metadata={part: "old"})
+    second[1] = evolve(second[1], metadata=evolve(second[1].metadata, **{part: "new"}))
+    with pytest.raises(ConfigError, match=rf"q0001 \({what}\)"):
+        compare(first, second)
+    comparison = compare(first, second, unchanged=True)
+    assert (only(comparison).compared, comparison.changed) == (2, {"q0001": what})
+
+
+def test_results_without_a_digest_are_no_other_items() -> None:
+    comparison = compare(run([1, 1]), run([1, 0], metadata={"item_digest": "new"}))
+    assert (only(comparison).compared, comparison.changed) == (2, {})
 
 
 def test_planned_items_that_never_came_are_missing() -> None:

@@ -62,6 +62,7 @@ METADATA = MetadataPart(
     few_shot_enabled=True,
     few_shot_example_count=3,
     retry_counts={"timeout": 1},
+    item_digest="0123456789abcdef",
     template_isolation="no-code",
 )
 GENERATION = GenerationPart(

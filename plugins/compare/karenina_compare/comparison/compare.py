@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 
+from karenina_core.errors import ConfigError, plural
 from karenina_core.values.result import VerificationResult
 
 from ..measures import Item, Measure, Measures
@@ -30,6 +31,7 @@ def compare(
     alpha: float = 0.05,
     level: float = 0.95,
     planned: tuple[Planned | None, Planned | None] = (None, None),
+    unchanged: bool = False,
     names: tuple[str, str] = ("A", "B"),
 ) -> Comparison:
     """Compare the results B with the results A that were there before, paired by question and parsing model.
@@ -38,9 +40,10 @@ def compare(
     as `gpt=gpt-next`, a part of each name being enough; `judges` says the same of parsing models. Replicates are
     averaged by question. `metrics`: `pass_rate`, `answered_accuracy`, `trait:NAME`, `trait:*`; by default the pass
     rate, and all traits where no verdicts are due. All rows together are one family for the correction. `cluster` and
-    `planned` are as in `headline_numbers`, `planned` one for each side.
+    `planned` are as in `headline_numbers`, `planned` one for each side. Items that have changed between the two sides
+    are refused, or with `unchanged` left out of what is compared.
 
-    Raises ConfigError for metrics and models that are not there.
+    Raises ConfigError, which names them, for items that have changed, and for metrics and models that are not there.
     """
     planned = planned_of(a, planned[0]), planned_of(b, planned[1])
     items_a, items_b = ([Item.of(result) for result in own] for own in (a, b))
@@ -51,10 +54,11 @@ def compare(
     sides_a, sides_b = sides_of(items_a, limited, planned[0]), sides_of(items_b, limited, planned[1])
     mapping = _mapping(sides_a, sides_b, models, judges)
     pairs = paired(sides_a, sides_b, *mapping)
-    changed_text = _changed(first, second, "question_text")
-    changed_template = [q for q in _changed(first, second, "template_id") if q not in changed_text]
+    changed = _changed(first, second)
+    if changed and not unchanged:
+        raise ConfigError(refusal(changed))
     groups = groups_of([*first, *second], cluster)
-    facing = [_facing(p, measure, sides_a, sides_b, groups, level, changed_text) for p in pairs for measure in chosen]
+    facing = [_facing(p, measure, sides_a, sides_b, groups, level, changed) for p in pairs for measure in chosen]
     wanted_a = _wanted(sides_a, *(set(names) for names in mapping))
     wanted_b = _wanted(sides_b, *(set(names.values()) for names in mapping))
     ids_a, ids_b = ({result.metadata.question_id for result in own} for own in (first, second))
@@ -68,8 +72,7 @@ def compare(
         unpaired_b=_unpaired(wanted_b - {(p.answering_b, p.parsing_b) for p in pairs}),
         only_a=tuple(sorted(ids_a - ids_b)),
         only_b=tuple(sorted(ids_b - ids_a)),
-        changed_text=tuple(changed_text),
-        changed_template=tuple(changed_template),
+        changed=changed,
         numbers_a=headline_of(_of(items_a, wanted_a), cluster=cluster, planned=planned[0], level=level),
         numbers_b=headline_of(_of(items_b, wanted_b), cluster=cluster, planned=planned[1], level=level),
         correction=correction,
@@ -186,14 +189,39 @@ def _unpaired(models: Iterable[Models]) -> tuple[str, ...]:
     return tuple(f"{answering}, judged by {parsing}" for answering, parsing in sorted(models))
 
 
-def _changed(a: Results, b: Results, name: str) -> list[str]:
-    """Questions of both sides that have no value of this field of the metadata in common."""
-    old: dict[str, set[str]] = {}
-    new: dict[str, set[str]] = {}
-    for found, results in ((old, a), (new, b)):
-        for result in results:
-            found.setdefault(result.metadata.question_id, set()).add(getattr(result.metadata, name))
-    return sorted(question for question in old.keys() & new.keys() if old[question].isdisjoint(new[question]))
+PARTS = {"question_text": "another text", "template_id": "another template", "item_digest": "another reference answer, "
+         "examples or workspace"}  # fmt: skip
+"""Fields of the metadata that are the same where an item is, and what it means where they are not."""
+
+
+def _changed(a: Results, b: Results) -> dict[str, str]:
+    """Questions of both sides that have no value of such a field in common, and what is another one there. Results
+    without a digest say nothing of it."""
+    found: dict[str, str] = {}
+    for name, what in PARTS.items():
+        old, new = _values(a, name), _values(b, name)
+        for question in sorted(old.keys() & new.keys()):
+            if old[question].isdisjoint(new[question]):
+                found.setdefault(question, what)
+    return dict(sorted(found.items()))
+
+
+def _values(results: Results, name: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for result in results:
+        if value := getattr(result.metadata, name):
+            found.setdefault(result.metadata.question_id, set()).add(value)
+    return found
+
+
+def refusal(changed: Mapping[str, str]) -> str:
+    """Why these items are not compared, and what to do."""
+    listed = [f"{question} ({what})" for question, what in islice(changed.items(), 10)]
+    more = [f"{len(changed) - 10} more"] if len(changed) > 10 else []
+    return (
+        f"{plural(len(changed), 'item')} changed between the two runs: {', '.join([*listed, *more])}; "
+        "compare the others (--unchanged), or run both on the same version of the benchmark"
+    )
 
 
 def _notes(measures: Measures, cluster: Cluster | None, *sets: tuple[str, Results, Results]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from .values import Answers, Comparison, Flip, Question, Row
 from .wording import change, headline, line, models, notable
 
 FACTS = ("within", "pairs", "unasked_b", "correction", "alpha", "level")
-LISTS = ("unpaired_a", "unpaired_b", "only_a", "only_b", "changed_text", "changed_template", "notes")
+LISTS = ("unpaired_a", "unpaired_b", "only_a", "only_b", "notes")
 OF_ROW = (
     *("metric", "a", "b", "difference", "p_value", "p_adjusted", "verdict", "compared", "questions", "coverage"),
     *("better", "worse", "lost_a", "lost_b", "lost", "lost_p", "worst", "best", "worst_p", "detectable", "smallest_p"),
@@ -53,6 +53,7 @@ def document(comparison: Comparison, gates: Sequence[Gate] = ()) -> dict[str, An
         "passed": all(gate.passed for gate in gates) if gates else None,
         **{name: getattr(comparison, name) for name in FACTS},
         **{name: list(getattr(comparison, name)) for name in LISTS},
+        "changed": dict(comparison.changed),
         "numbers_a": comparison.numbers_a.to_dict(),
         "numbers_b": comparison.numbers_b.to_dict(),
         "nothing": comparison.nothing or None,

@@ -77,7 +77,8 @@ def _compared(a: Path, b: Path | None, options: Mapping[str, Any]) -> Comparison
     if b is None or second is None:
         made = compare_models(first, name=str(a), **shared)
         return evolve(made, notes=(*made.notes, *unfinished(a, len(first))), unasked_b=_unasked(first))
-    made = compare(first, second, judges=options["judges"], names=(str(a), str(b)), **shared)
+    shared |= {name: options[name] for name in ("judges", "unchanged")}
+    made = compare(first, second, names=(str(a), str(b)), **shared)
     missing = [f"{name}: {text}" for name, path, own in (("A", a, first), ("B", b, second))
                for text in unfinished(path, len(own))]  # fmt: skip
     return evolve(made, notes=(*made.notes, *missing), unasked_b=_unasked(second))

@@ -23,7 +23,7 @@ NOT_ASKED = "not asked"
 """Why a question has no value on a side that has no item of it and planned none."""
 NOT_DUE = "not due"
 """Why a question has no value on a side that has items of it, none of which speaks of the measure."""
-CHANGED = "another question"
+CHANGED = "another item"
 NOT_LOST = {NOT_ASKED, NOT_DUE, CHANGED}
 
 

@@ -175,10 +175,8 @@ class Comparison:
     only_a: tuple[str, ...] = ()
     """Questions that only A has an item of, errors included."""
     only_b: tuple[str, ...] = ()
-    changed_text: tuple[str, ...] = ()
-    """Questions that ask something else in B under the same id: they are not compared."""
-    changed_template: tuple[str, ...] = ()
-    """Questions whose answers are verified by another template in B."""
+    changed: Mapping[str, str] = field(factory=dict)
+    """Questions that are other items in B under the same id, and what is another one: they are not compared."""
     numbers_a: Headline
     numbers_b: Headline
     correction: Correction

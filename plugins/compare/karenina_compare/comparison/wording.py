@@ -188,8 +188,9 @@ def notes_on(comparison: Comparison) -> list[str]:
     notes += [f"Only in B: {name}" for name in comparison.unpaired_b]
     notes += _questions("only in A", comparison.only_a)
     notes += _questions("only in B", comparison.only_b)
-    notes += _questions("with another text under the same id, not compared", comparison.changed_text)
-    notes += _questions("verified by another template", comparison.changed_template)
+    for what in dict.fromkeys(comparison.changed.values()):
+        changed = [question for question, part in comparison.changed.items() if part == what]
+        notes += _questions(f"with {what} in B, not compared", changed)
     return [*notes, *comparison.notes]
 
 

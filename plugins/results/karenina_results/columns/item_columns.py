@@ -119,6 +119,7 @@ COURSE = (
     *stored("checks", "boolean", "mcp_enabled"),
     *stored("rubric", "boolean", "agentic_rubric_evaluation_performed"),
     *stored("template", "text", "template_validation_error"),
+    *stored("metadata", "text", "item_digest", about="Of the question as it was then."),
     *stored("metadata", "text", "template_isolation", about="How its code was kept apart."),
     *stored("metadata", "boolean", "few_shot_enabled"),
     *stored("metadata", "whole", "few_shot_example_count"),

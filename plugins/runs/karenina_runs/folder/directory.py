@@ -295,6 +295,7 @@ def _manifest(prepared: Prepared, source: Path | None) -> dict[str, Any]:
         "benchmark": {
             "name": benchmark.name,
             "version": benchmark.version,
+            "digest": benchmark.digest,
             "path": str(source.absolute()) if source else None,
             "sha256": hashlib.sha256(read_bounded(source, pipes=True)).hexdigest() if source else None,
             "warnings": list(benchmark.warnings),

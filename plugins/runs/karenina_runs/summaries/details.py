@@ -62,6 +62,7 @@ def facts(result: VerificationResult) -> list[tuple[str, str]]:
         "began": metadata.timestamp,
         "result": metadata.result_id,
         "template": metadata.template_id,
+        "item": metadata.item_digest,
         "template ran": metadata.template_isolation,
         "examples in the prompt": str(metadata.few_shot_example_count) if metadata.few_shot_enabled else "",
         "caveats": ", ".join(metadata.caveats),

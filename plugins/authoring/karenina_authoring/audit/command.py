@@ -1,0 +1,54 @@
+"""`karenina benchmark audit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from karenina_cli.options.options import FILE, json_option
+
+
+@click.command(short_help="Look for faulty questions, templates and expected values.")
+@click.argument("benchmark", type=FILE)
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    metavar="DIR",
+    type=FILE,
+    help="A run of this benchmark, or a results.jsonl: what its models answered is looked at, too. Repeatable.",
+)
+@click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, to look at them too.")
+@click.option("--strict", is_flag=True, help="Exit with 4 where an item is a fault or suspect.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="SHEET",
+    help="Write the benchmark there, .xlsx, .csv, .tsv or .jsonl, with a column audit.",
+)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    benchmark: Path,
+    runs: tuple[Path, ...],
+    trust: bool,
+    strict: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """List the items of BENCHMARK that deserve a look, the worst first, with reasons.
+
+    Looked for are duplicates, answers in questions, templates that contradict the reference answer, that refuse their
+    own expected values or accept anything, and fields on which no verdict depends. With --run also items that all
+    models pass or none does, that weaker models pass more often, and whose expected value the strong models contradict
+    with one voice. No model is called.
+
+    \b
+    fault: wrong as it is written. suspect: probably wrong. note: perhaps meant so.
+    """
+    from .printed import print_audit
+
+    ctx.exit(print_audit(benchmark, runs, trust=trust, strict=strict, output=output, as_json=as_json))
