@@ -28,10 +28,7 @@ from karenina_cli.options.options import FILE, json_option
 )
 @click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, to prove them too.")
 @json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     benchmark: Path,
     sheet: Path | None,
     decided: Path | None,
@@ -50,6 +47,7 @@ def command(
 
     Exit code 1: a row cannot be applied; then none is.
     """
+    ctx = click.get_current_context()
     if (sheet is None) == (decided is None):
         raise click.UsageError("give --sheet FILE to write a sheet, or --apply FILE to apply one", ctx)
     if sheet is not None and (output is not None or version is not None):
@@ -62,4 +60,3 @@ def command(
         write_sheet(benchmark, sheet, runs, trust=trust, as_json=as_json)
     elif decided is not None:
         apply_sheet(benchmark, decided, output or benchmark, version, trust=trust, as_json=as_json)
-    ctx.exit(0)
