@@ -234,8 +234,11 @@ def resident(pid: int) -> int:
 class Server:
     """The process that starts and ends workers. Started when it is made, ended when it is not used any more."""
 
-    def __init__(self, settings: SandboxSettings, primitives: Mapping[str, type]) -> None:
-        """Raises TemplateError where it does not start."""
+    def __init__(
+        self, settings: SandboxSettings, primitives: Mapping[str, type], prepared: frozenset[str] = frozenset()
+    ) -> None:
+        """`prepared` are primitives that are used soon. Raises TemplateError where it does not start."""
+        self.prepared = prepared
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         paths = [path for path in sys.path if os.path.isabs(path)]
         with theirs:
@@ -253,7 +256,8 @@ class Server:
         self._lock = threading.Lock()
         self._finalizer = weakref.finalize(self, _end, ours, self._process)
         named = {name: (cls.__module__, cls.__qualname__) for name, cls in primitives.items()}
-        wanted = {"imports": list(settings.imports), "primitives": named, "memory_mb": settings.memory_mb}
+        wanted: dict[str, Any] = {"imports": list(settings.imports), "memory_mb": settings.memory_mb}
+        wanted |= {"primitives": named, "prepared": sorted(prepared)}
         began, _ = self._asked(wanted, STARTING)
         self.notes: Sequence[str] = began["notes"]
         self.resident = resident(self._process.pid)

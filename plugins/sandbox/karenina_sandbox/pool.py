@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from attrs import frozen
+from karenina_template.language.primitives.base import VerificationPrimitive
 
 from karenina_core.errors import FillError, TemplateError, one_line, shortened
 from karenina_core.ports.threads import in_own_thread
@@ -85,17 +86,24 @@ class Pool:
         self._spare: list[Worker] = []
         self._server: Server | None = None
         self._primitives: Mapping[str, type] = {}
+        self._prepared: frozenset[str] = frozenset()
 
     @property
     def free(self) -> int:
         """How many calls could begin now."""
         return self._slots.free
 
-    def know(self, primitives: Mapping[str, type]) -> None:
-        """The primitives that templates may use from now on."""
+    def know(self, primitives: Mapping[str, type], text: str) -> None:
+        """The primitives that templates may use from now on, and the text of one of them.
+
+        What primitives import late is large. So only those that a template names are prepared, by another server where
+        there is one already; its workers end when they are not used any more.
+        """
         if primitives and primitives != self._primitives:
             self._primitives = dict(primitives)
             self.close()
+        with self._lock:
+            self._prepared |= {name for name, cls in primitives.items() if name in text and _has_to_prepare(cls)}
 
     def close(self) -> None:
         """End all processes. The next call starts others."""
@@ -113,9 +121,9 @@ class Pool:
     def server(self) -> Server:
         """The server, started where there is none. Raises TemplateError."""
         with self._starting:
-            if self._server is None or not self._server.runs:
+            if self._server is None or not self._server.runs or not self._server.prepared >= self._prepared:
                 try:
-                    self._server = Server(self.settings, self._primitives)
+                    self._server = Server(self.settings, self._primitives, self._prepared)
                 except OSError as error:
                     raise TemplateError(f"the sandbox cannot be started: {one_line(error)}") from error
             return self._server
@@ -295,6 +303,13 @@ class Pool:
             return "the server of the sandbox has ended"
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended itself with the exit code {code}"
         return f"the process of {program.what} {how}"
+
+
+def _has_to_prepare(primitive: type) -> bool:
+    found, usual = (
+        getattr(getattr(cls, "prepare", None), "__func__", None) for cls in (primitive, VerificationPrimitive)
+    )
+    return found not in (None, usual)
 
 
 _MORE = "give it more time with [plugins.sandbox-runtime] {}"

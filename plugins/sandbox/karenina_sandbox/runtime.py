@@ -44,7 +44,7 @@ class SandboxRuntime:
         """Load the template in a process of its own. Raises TemplateError, and TemplateRefused where there can be
         none.
         """
-        self._pool.know(primitives)
+        self._pool.know(primitives, text)
         program = self._program("template", text.encode("utf-8", "surrogatepass"), {"do": "template", "text": text})
         said, level = await self._begun(program)
         return SandboxHandle(

@@ -187,8 +187,9 @@ def _preload(wanted: Mapping[str, Any]) -> tuple[dict[str, type], list[str]]:
             for part in qualname.split("."):
                 found = getattr(found, part)
             primitives[name] = found
-            with suppress(Exception):  # what is not installed, the primitive says itself
-                found.prepare()
+            if name in wanted["prepared"]:
+                with suppress(Exception):  # what is not installed, the primitive says itself
+                    found.prepare()
         except Exception as error:
             missing.append(f"the primitive {name} {ABSENT} ({error})")
     _warm_up(primitives)

@@ -174,6 +174,34 @@ def test_more_are_filled_than_a_worker_remembers(runtime: SandboxRuntime) -> Non
     assert asyncio.run(run()) == [True, False] * KEPT
 
 
+QUANTITY = """
+class Answer(BaseAnswer):
+    dose: str = VerifiedField("The dose", "0.5 g", QuantityMatch())
+"""
+
+
+def test_what_a_primitive_imports_late_is_there_where_a_template_names_it() -> None:
+    made = SandboxRuntime()
+
+    async def run() -> None:
+        plain = source("import sys; return 'pint' not in sys.modules")
+        filled = await (await made.load(plain, PRIMITIVES)).build({"said": "x"})
+        assert (await filled.verify("")).result is True
+        before = made.pool.server.pid
+        found = await asyncio.gather(
+            judged(made, QUANTITY, {"dose": "500 mg"}), filled.verify(""), judged(made, QUANTITY, {"dose": "500 g"})
+        )
+        assert [verdict.result for verdict in found] == [True, True, False]
+        after = made.pool.server.pid
+        assert after != before
+        assert (await judged(made, source("return True"))).result is True
+        assert (await judged(made, QUANTITY, {"dose": "0.5 g"})).result is True
+        assert made.pool.server.pid == after
+
+    asyncio.run(run())
+    made.close()
+
+
 def test_templates_run_at_the_same_time(runtime: SandboxRuntime) -> None:
     several = SandboxRuntime(SandboxSettings(workers=3))
     naps = [source(f"import time; time.sleep(0.7); return {number} > -1") for number in range(3)]
