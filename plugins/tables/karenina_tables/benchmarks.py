@@ -323,7 +323,7 @@ def _leftovers(benchmark: BenchmarkData, layout: Layout, memory: Memory, app: Ka
     items = root.pop(FEED)
     if benchmark.date_modified is not None:
         root["dateModified"] = benchmark.date_modified  # a table is the same benchmark
-    reader = Reader(layout, _primitives(app), Problems("table"))
+    reader = Reader(layout, {}, Problems("table"))
     again = []
     for question in benchmark.questions:
         rows = [Row(0, row) for row in written_rows(question, layout)]
