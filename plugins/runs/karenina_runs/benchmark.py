@@ -95,7 +95,8 @@ class Benchmark(BenchmarkData):
         options = {"columns": columns or {}, "sheet": sheet}
         if isinstance(table, str | Path):
             path = Path(table)
-            return cls._read(path, _content(path), options, current(app), source=path.absolute())
+            source = None if columns or sheet else path.absolute()  # read again without them it would be another one
+            return cls._read(path, _content(path), options, current(app), source=source)
         return cls._read(Path(f"{name}.jsonl"), table_lines(table), options, current(app))
 
     @classmethod

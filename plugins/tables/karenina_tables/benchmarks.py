@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve, fields, frozen
 from karenina_vocabulary.kinds import PrimitiveRegistry
 
 from karenina_core.errors import BenchmarkError, PluginError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 RECORD = "table"
 FEED = "dataFeedElement"
 FORMAT = "benchmark_format_version"
+COMPARED = [field for field in fields(BenchmarkData) if field.eq]
 DATES = ("dateCreated", "dateModified")
 DOCUMENT = Path("table.jsonld")
 """The name under which the column's content is read and written; no such file is made."""
@@ -318,25 +319,27 @@ def _renamed(question: Question) -> bool:
 
 def _leftovers(benchmark: BenchmarkData, layout: Layout, memory: Memory, app: Karenina) -> Iterator[dict[str, Any]]:
     """For every question, and last for a benchmark without any, what the column `karenina` has to hold."""
-    metadata = {name: value for name, value in benchmark.metadata.items() if name != RECORD}
-    root = _document(evolve(benchmark, metadata=metadata), app)
-    items = root.pop(FEED)
-    if benchmark.date_modified is not None:
-        root["dateModified"] = benchmark.date_modified  # a table is the same benchmark
-    reader = Reader(layout, _primitives(app), Problems("table"))
+    reader = Reader(layout, {}, Problems("table"))
     again = []
     for question in benchmark.questions:
         rows = [Row(0, row) for row in written_rows(question, layout)]
         again.append(reader.read(rows, question.id))
-    plain = _document(
-        BenchmarkData(
-            name=benchmark.name,
-            questions=[found or Question(question="?", id=f"{number} ?") for number, found in enumerate(again)],
-        ),
-        app,
+    columns = BenchmarkData(
+        name=benchmark.name,
+        questions=[found or Question(question="?", id=f"{number} ?") for number, found in enumerate(again)],
     )
+    named = benchmark.name == memory.found.get("name")
+    metadata = {name: value for name, value in benchmark.metadata.items() if name != RECORD}
+    left = evolve(benchmark, metadata=metadata)
+    if named and left.document is None and all(getattr(left, f.name) == getattr(columns, f.name) for f in COMPARED):
+        yield from ({} for _ in (*columns, None))
+        return
+    root, plain = _document(left, app), _document(columns, app)
+    items = root.pop(FEED)
+    if benchmark.date_modified is not None:
+        root["dateModified"] = benchmark.date_modified  # a table is the same benchmark
     dated = not memory.found
-    whole = {} if _equal(root, plain, dated) and benchmark.name == memory.found.get("name") else {"benchmark": root}
+    whole = {} if named and _equal(root, plain, dated) else {"benchmark": root}
     for number, item in enumerate(items):
         same = again[number] is not None and _equal(item, plain[FEED][number], dated)
         yield (whole if number == 0 else {}) | ({} if same else {"item": item})
@@ -346,7 +349,7 @@ def _leftovers(benchmark: BenchmarkData, layout: Layout, memory: Memory, app: Ka
 def _document(benchmark: BenchmarkData, app: Karenina) -> dict[str, Any]:
     data = app.first("karenina_save_benchmark", benchmark=benchmark, path=DOCUMENT, app=app)
     if data is None:
-        raise BenchmarkError("to write tables, karenina-jsonld is needed; type: pip install karenina-jsonld")
+        raise BenchmarkError("to write it as a table, karenina-jsonld is needed; type: pip install karenina-jsonld")
     found: dict[str, Any] = json.loads(data.decode("utf-8-sig"))
     return found
 

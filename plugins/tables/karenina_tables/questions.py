@@ -83,7 +83,7 @@ def _sources(text: str) -> list[Any]:
 
 @frozen
 class Reader:
-    """Makes questions of rows."""
+    """Makes questions of rows. Without any primitives, fields are not compared with those that there are."""
 
     layout: Layout
     primitives: Mapping[str, type]
@@ -134,7 +134,8 @@ class Reader:
                 self.problems.add(row.number, group.get(error.facet, group["expected"]), str(error))
         if len(specs) < len(slots):
             return []
-        for problem in template_problems(json.dumps({"fields": specs}), self.primitives) if specs else ():
+        checked = specs and self.primitives
+        for problem in template_problems(json.dumps({"fields": specs}), self.primitives) if checked else ():
             match = re.match(r"fields\[(\d+)\]\.?(\w*)", problem.path)
             row, group = places[int(match[1]) if match else 0]
             facet = PARTS.get(match[2] if match else "", "expected")

@@ -17,8 +17,9 @@ from attrs import evolve
 from karenina_tables.benchmarks import read_sheet
 from karenina_tables.cells import text_of
 
-from karenina_core import Benchmark
+from karenina_core import Benchmark, ModelConfig, VerificationConfig, resume_run
 from karenina_core.errors import BenchmarkError
+from karenina_core.testing import ScriptedServer
 
 REPOSITORY = Path(__file__).parents[3]
 SHEET = REPOSITORY / "examples" / "sheet" / "questions.csv"
@@ -152,6 +153,20 @@ def test_tables_in_memory(made: Any) -> None:
         {"checked": False},
     ]
     assert all(question.template for question in benchmark)
+
+
+def test_a_run_is_resumed_from_the_sheet_unless_it_was_read_in_another_way(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text("question,expected\nWhich enzyme splits lactose?,lactase\n", "utf-8")
+    with ScriptedServer(lambda request: {"answer": "Lactase"} if request.schema else "Lactase.") as server:
+        model = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_url=server.url)
+        config = VerificationConfig(answering_models=[model], parsing_models=[model])
+        Benchmark.load(path).run_verification(config, run_dir=tmp_path / "run")
+        asked = server.count
+        assert [result.outcome for result in resume_run(tmp_path / "run")] == ["passed"]
+        assert server.count == asked
+    assert Benchmark.from_table(path).source == path
+    assert Benchmark.from_table(path, columns={"expected": "answer"}).source is None
 
 
 def test_what_is_no_table_is_refused() -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import keyword
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal
 
 from attrs import field, frozen
@@ -177,7 +178,8 @@ def _field(spec: _FieldSpec, primitives: Mapping[str, type], problems: list[Prob
     try:
         # In the field's own type, so that "5" for an int means 5; a primitive of the trace reads it itself.
         if primitive.uses_ground_truth and expected is not None and not isinstance(primitive, TracePrimitive):
-            expected = careful_reader(float | int if spec.type == "int" else annotation)(expected)
+            read = careful_reader(annotation) if spec.type == "literal" else _reader(spec.type)
+            expected = read(expected)
         return annotation, VerifiedField(spec.description, expected, primitive, spec.weight, spec.extraction_hint)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -185,6 +187,11 @@ def _field(spec: _FieldSpec, primitives: Mapping[str, type], problems: list[Prob
     except (TypeError, ValueError) as error:
         problems.append(Problem("", str(error)))
     return None
+
+
+@cache
+def _reader(type_: str) -> Callable[[Any], Any]:
+    return careful_reader(float | int if type_ == "int" else _TYPES[type_])
 
 
 def _field_problems(spec: _FieldSpec, primitive: VerificationPrimitive | None) -> Iterator[Problem]:
