@@ -128,6 +128,26 @@ def test_what_is_no_such_quantity_does_not_pass_and_the_remark_says_why(extracte
     assert str(QuantityMatch().remark(extracted, "5 mg")).startswith("The extracted quantity counts as wrong: ")
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "m^9^9^9^9",
+        "9^9^9^9 m",
+        "m**9**9**9",
+        "m**(9**(9**9))",
+        "m/9^99999999",
+        "(m^9)^9",
+        "s**(2)**(9)**(9)**(9)",
+        "m/" * 45 + "s",
+        "(" * 90 + "m",
+    ],
+)
+def test_no_unit_keeps_the_reader_busy(unit: str) -> None:
+    began = time.thread_time()
+    assert not QuantityMatch().check(f"5 {unit}", "5 mg")
+    assert time.thread_time() - began < 5
+
+
 def test_a_tolerance_is_a_share_or_in_the_unit_that_is_expected() -> None:
     assert QuantityMatch(0.1).check("5500 mg", "5 g")
     assert not QuantityMatch(0.1).check("5600 mg", "5 g")
@@ -259,6 +279,10 @@ def test_a_tolerance_allows_for_rounding() -> None:
     [
         "10^(10^(10^10))",
         "9^9^9^9^9",
+        "sin" * 133,
+        "x^" * 199 + "x",
+        "\\frac" * 80,
+        "x" + "!" * 390,
         "(10^9)!",
         "exp(exp(exp(99)))",
         "(" * 200 + "x" + ")" * 200,
@@ -283,6 +307,14 @@ def test_what_cannot_be_compared_is_wrong_at_once_and_nothing_of_it_is_run(text:
 def test_no_text_breaks_the_reader_of_expressions(text: str) -> None:
     with suppress(ValueError):
         read_statement(text)
+
+
+@pytest.mark.parametrize("text", ["(1+i)^999999 + ((2^999999)^999999)^999999", "ln((999999!)^999999)", "(-170.5)!"])
+def test_large_values_are_computed_at_once(text: str) -> None:
+    began = time.thread_time()
+    assert ExpressionMatch().check(text, text)
+    assert not ExpressionMatch().check(text, "x")
+    assert time.thread_time() - began < 5
 
 
 def test_an_expected_expression_that_has_no_value_is_refused() -> None:

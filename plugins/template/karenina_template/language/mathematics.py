@@ -22,7 +22,7 @@ from attrs import frozen
 LONGEST = 400
 """Characters. Longer ones are no final answers. Chosen, not measured."""
 DEEPEST = 30
-"""Brackets within brackets, far below what Python's own stack takes. Chosen."""
+"""Brackets, functions and powers within one another, far below what Python's own stack takes. Chosen."""
 DIGITS = 30
 SAME = 1e-20
 """The share by which equal values may differ in computations with `DIGITS` digits; the rest is left to cancellation."""
@@ -153,14 +153,10 @@ class _Reader:
         return ValueError(f"{self._text!r} is no expression that can be read, {where}")
 
     def sum(self) -> Tree:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise ValueError(f"{self._text!r} has too many brackets within brackets")
         found = self.product()
         while self.next in (("sign", "+"), ("sign", "-")):
             sign = self._take()
             found = (sign, found, self.product())
-        self._depth -= 1
         return found
 
     def product(self) -> Tree:
@@ -181,10 +177,15 @@ class _Reader:
         return ("neg", self.power()) if negative else self.power()
 
     def power(self) -> Tree:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ValueError(f"{self._text!r} is nested too deeply")
         found = self.atom()
         while self.next in (("sign", "!"), ("sign", "%")):
             found = (self._take(), found)
-        return ("^", found, self.exponent()) if self.taken("^") else found
+        found = ("^", found, self.exponent()) if self.taken("^") else found
+        self._depth -= 1
+        return found
 
     def exponent(self) -> Tree:
         return self._within("}") if self.taken("{") else self.signed()

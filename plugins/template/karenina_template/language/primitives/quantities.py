@@ -107,6 +107,8 @@ def _read_unit(written: str) -> Any:
     words = re.split(r"([\s/*·^()]+)", _SPELLED.get(text, text))
     text = "".join(_SPELLED.get(word, word) for word in words)
     text = re.sub(_POWER, r"**(\1\2\3)", text)
+    if re.search(r"[\d^]|\*\*", re.sub(r"(?<=[^\W\d_])\*\*\([+-]?\d\)", "", text)):  # pint would compute 9^9^9^9
+        raise ValueError(f"{written!r} is no unit; powers of units have one digit, as in m/s^2")
     text = re.sub(r"\s*·\s*|(?<=[\w)])\s+(?=(?!per\b)[A-Za-zµΩÅ°(])(?<!per )", "*", text)
     try:
         return registry.parse_units(text)
