@@ -38,8 +38,7 @@ def command(
     runs: tuple[Path, ...],
     output: Path | None,
     version: str | None,
-    trust: bool,
-    as_json: bool,
+    **options: bool,
 ) -> None:
     """Write the items of BENCHMARK into a sheet, with their state, proof and audit, and blank columns for a reviewer;
     or apply what was decided there: accept, edit or reject in the column "review decision".
@@ -59,7 +58,7 @@ def command(
     from .printed import apply_sheet, write_sheet
 
     if sheet is not None:
-        write_sheet(benchmark, sheet, runs, trust=trust, as_json=as_json)
+        write_sheet(benchmark, sheet, runs, **options)
     elif decided is not None:
-        apply_sheet(benchmark, decided, output or benchmark, version, trust=trust, as_json=as_json)
+        apply_sheet(benchmark, decided, output or benchmark, version, **options)
     ctx.exit(0)
