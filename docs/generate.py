@@ -33,7 +33,7 @@ from karenina_core import ArtifactKeys, Karenina, StageOrchestrator, errors
 from karenina_core.names import GROUP as NAMES_GROUP
 from karenina_core.names import NAMES
 from karenina_core.pipeline import stage as stage_module
-from karenina_core.pipeline.keys import CoreKeys
+from karenina_core.pipeline.artifact_keys import CoreKeys
 from karenina_core.pipeline.stage import PlanRequest, Stage
 from karenina_core.plugin import hookspecs
 from karenina_core.plugin.discovery import KINDS, Declared, Source, discover, load

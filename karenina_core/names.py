@@ -37,7 +37,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "Category": "karenina_core.pipeline.declaration",
         "DynamicRubric": "karenina_core.values.rubric",
         "Karenina": "karenina_core.plugin.application",
-        "Key": "karenina_core.pipeline.keys",
+        "Key": "karenina_core.pipeline.artifact_keys",
         "ModelConfig": "karenina_core.values.config",
         "ModelIdentity": "karenina_core.values.identity",
         "KareninaDeprecationWarning": "karenina_core.plugin.api",

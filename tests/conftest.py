@@ -79,6 +79,9 @@ class UnusedApplications:
 
     MOST_THREADS = 50  # each has three file descriptors; 1,024 is a common limit
 
+    def __init__(self) -> None:
+        self.kept = threading.active_count()
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
         """The tests themselves (14,000 of them) are no garbage: without them a garbage collection takes a tenth."""
@@ -87,8 +90,12 @@ class UnusedApplications:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self) -> None:
-        if threading.active_count() > self.MOST_THREADS:
+        """Threads that a collection leaves, those of applications that modules of tests keep, ask for no other one."""
+        running = threading.active_count()
+        self.kept = min(self.kept, running)
+        if running > self.kept + self.MOST_THREADS:
             gc.collect()
+            self.kept = threading.active_count()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

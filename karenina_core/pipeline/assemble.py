@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..values.result import GenerationPart, LedgerEntry, MetadataPart, VerificationResult
+from .artifact_keys import CoreKeys, Key
 from .context import VerificationContext
-from .keys import CoreKeys, Key
 
 USAGE: Key[Callable[[Mapping[str, Any]], Mapping[str, Any]]] = Key("usage of calls", Callable)
 """A service: the `usage_metadata` of the item's calls, beside that of an answer which was generated for another judge.

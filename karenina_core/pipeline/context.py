@@ -15,9 +15,9 @@ from ..values.outcome import Effect, Outcome, OutcomeName, Verdict, fold, outcom
 from ..values.question import Question
 from ..values.result import TrailEntry
 from ..values.rubric import Rubric
+from .artifact_keys import VERDICT_VIEWS, CoreKeys, Key
 from .declaration import Category, Declaration, check_result_field, field_types
 from .item import CachedAnswer, ItemError, ReadThrough
-from .keys import VERDICT_VIEWS, CoreKeys, Key
 
 if TYPE_CHECKING:
     from ..plugin.application import Karenina

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, get_origin, get_type_hints
 from ..errors import ContractError
 from ..values.result import OWN, GenerationPart, MetadataPart, VerificationResult
 from ..values.result_parts import Known, field_names, result_parts
-from .keys import Key
+from .artifact_keys import Key
 
 ROOT_FIELDS = frozenset({"evaluation_input", "used_full_trace", "trace_extraction_error"})
 METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation", "caveats"})

@@ -19,9 +19,9 @@ from ..ports.call_origin import StageLimit, current_limit, current_stage
 from ..ports.threads import in_own_thread
 from ..values.outcome import nothing_scored
 from ..values.result import TrailEntry, VerificationResult
+from .artifact_keys import CoreKeys
 from .assemble import bare_result, ending
 from .context import VerificationContext
-from .keys import CoreKeys
 from .stage import Skip, Stage
 
 Step = Callable[[VerificationContext], Awaitable[None]]
@@ -52,7 +52,6 @@ class Engine:
     async def _all(self, context: VerificationContext) -> VerificationResult:
         started, limit = time.perf_counter(), current_limit.get()
         for prepared in self._prepared:
-            current_stage.set((prepared.stage.name, prepared.version))
             context.trail.append(await self._one(prepared, context, limit))
         states = {} if context.evaluates_template else context.result_fields.get("trait_states", {})
         if context.error is None and (failure := nothing_scored(states)):
@@ -77,6 +76,7 @@ class Engine:
                 if not answer:
                     reason = answer.reason if isinstance(answer, Skip) else "its should_run returned False"
                     return TrailEntry(stage.name, "skipped", reason, time.perf_counter() - started)
+                current_stage.set((stage.name, prepared.version))
                 await prepared.step(context)
                 if limit is not None and limit.why is not None:  # it has kept its cancellation to itself
                     raise asyncio.CancelledError

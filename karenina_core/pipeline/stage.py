@@ -11,10 +11,11 @@ from attrs import field, frozen
 from ..errors import ContractError, Problem, did_you_mean
 from ..values.config import EvaluationMode, VerificationConfig, facts
 from ..values.fields import names
+from ..values.question import Question
 from ..values.result_parts import loading
 from ..values.rubric import Rubric
+from .artifact_keys import VERDICT_VIEWS, Keys
 from .declaration import Category, result_fields
-from .keys import VERDICT_VIEWS, Keys
 
 if TYPE_CHECKING:
     from ..plugin.application import Karenina
@@ -231,6 +232,12 @@ class Stage:
 
     def check_rubrics(self, rubrics: Sequence[Rubric], config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         """The same about the rubrics that a run would evaluate, one for each question; asked where there are any."""
+        return ()
+
+    def check_questions(
+        self, questions: Sequence[Question], config: VerificationConfig, app: Karenina
+    ) -> Iterable[Problem]:
+        """The same about the questions of a run."""
         return ()
 
     def check_left_out(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:

@@ -15,9 +15,9 @@ from ..values.config import switches as known_switches
 from ..values.fields import names
 from ..values.result import VerificationResult
 from ..values.rubric import Rubric
+from .artifact_keys import VERDICT_VIEWS, CoreKeys
 from .context import VerificationContext
 from .engine import Engine
-from .keys import VERDICT_VIEWS, CoreKeys
 from .stage import Condition, PlanRequest, Stage
 
 

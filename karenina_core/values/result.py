@@ -173,7 +173,7 @@ class VerificationResult(Parts):
                     made[name] = part.linked(beside)
 
         def __getattr__(self, name: str) -> Any:
-            if not name.startswith("_") and name != "parts":
+            if name != "parts":  # of an instance that is being made
                 if name in self.parts:
                     return self.parts[name]
                 if name in (known := result_parts()):

@@ -92,7 +92,6 @@ LOOK = ("look_up", {"drug": "venetoclax"})
 
 @pytest.fixture(scope="module")
 def app() -> Karenina:
-    """Its loop goes on until Python ends: litellm keeps a task in every loop that it has seen."""
     return application(Plugin(), installed=True)
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_calls.secrets.cleaning import SECRET_REMOVED, Cleaner, sources_of
+from karenina_calls.secrets.incoming import SECRET_REMOVED, Cleaner, sources_of
 from karenina_calls.secrets.redaction import Secrets, redactor
 from karenina_calls.services.embedding import Embeddings
 from karenina_calls.tools.search import SearchResult

@@ -2,8 +2,8 @@
 
 0: every item has an outcome other than error. 3: it ended, but some items ended in an error or have no result yet,
 every score of some type of trait failed, results of a repair are still to be made again, or a sink failed. 1: it could
-not be run. 2: wrong usage. 4: it could be run, but what was asked for does not hold: a check with `--strict`, or a gate
-of `karenina compare`. 74: the run directory cannot be written. 130: interrupted.
+not be run. 2: wrong usage. 4: it could be run, but what was asked for does not hold: a check with `--strict`, a gate of
+a run or of `karenina compare`, or the threshold of canaries. 74: the run directory cannot be written. 130: interrupted.
 """
 
 from __future__ import annotations

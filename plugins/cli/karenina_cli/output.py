@@ -56,7 +56,12 @@ def printable(text: str) -> str:
             return f"\\x{code:02x}"
         return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
-    return UNSAFE.sub(escaped, text.replace("\r\n", "\n"))
+    shown = UNSAFE.sub(escaped, text.replace("\r\n", "\n"))
+    if shown.isascii():
+        return shown
+    from karenina_calls.ports.text import with_invisible
+
+    return with_invisible(shown, escaped)
 
 
 def inline(text: object, limit: int = 200) -> str:

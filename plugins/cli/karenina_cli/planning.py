@@ -148,7 +148,8 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
         for traits in sorted(rubrics or {(): None}, key=lambda traits: (-frequency[traits], traits))
     }
     problems += [problem for orchestrator in plans.values() for problem in orchestrator.validate_dependencies()]
-    found = settings_problems(list(plans.values()), config, app, mode)
+    asked = [] if benchmark is None else [benchmark.question(row.id) for row, _ in rows if row.left_out is None]
+    found = settings_problems(list(plans.values()), config, app, mode, asked)
     problems += [str(problem) for problem in found if problem.fatal]
     return Planned(
         plans=plans,

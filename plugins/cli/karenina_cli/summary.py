@@ -29,6 +29,7 @@ def run_parts(
     summary = results.get_summary()
     parts: list[Part] = [*model_parts(results), *not_passed(results)]
     parts.append(listing("Left out", [(row["question_id"], row["reason"]) for row in summary["left_out"]]))
+    parts.append(canary_table(results.canaries))
     parts.append(listing("Notes", [(text,) for text in summary["notes"]]))
     parts.append(listing("Warnings of the benchmark", [(text,) for text in warnings]))
     unknown = " (the tokens of some calls are unknown)" if summary["usage_unavailable"] else ""
@@ -58,6 +59,20 @@ def model_parts(results: VerificationResultSet) -> list[Part]:
         parts.append(_pair(row))
         parts += trait_totals(row["traits"], row["items_without_scores"])
     return parts
+
+
+def canary_table(found: Mapping[str, Any] | None) -> Table:
+    """How often each judge obeyed an instruction in an answer."""
+    rows = [
+        (
+            row["judge"],
+            f"{row['obeyed']} of {row['obeyed'] + row['resisted']}",
+            _with_interval(row, "rate"),
+            str(row["errors"] or ""),
+        )
+        for row in (found["judges"] if found else ())
+    ]
+    return Table(("judge", "obeyed", "attack success rate", "errors"), rows, "Canaries")
 
 
 def percent(rate: float | None) -> str:

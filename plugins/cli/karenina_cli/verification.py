@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from karenina_runs.amend.repair import RepairSelection, planned_repair
 from karenina_runs.benchmark import Benchmark
+from karenina_runs.config.presets import PresetFolder
 from karenina_runs.execute.continuation import RETRYABLE
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory
@@ -19,12 +20,15 @@ from karenina_runs.plan.prepare import prepare
 from karenina_runs.results.exports import Format, export_results, ready_format
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.results.stored import stored_results
+from karenina_runs.summaries.canaries import exceeded
+from karenina_runs.summaries.gates import Gate, must_pass_ids, run_gates
 
 from karenina_core.errors import one_line, plural
 from karenina_core.log import configure
 
-from .exits import OK, SOME_FAILED
+from .exits import GATE_FAILED, OK, SOME_FAILED
 from .options.flags import configured, given_answers, select_questions, trust_line, trusted_with
+from .options.gates import gate_document, gate_parts, run_limits
 from .output import Part, note, own_stdout, print_json, print_parts
 from .plugin_options import given_files
 from .running import Progress, carried_out
@@ -36,7 +40,10 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
     with own_stdout() as out:
         configure()
         prepared = _prepared(path, options, trust_line(arguments))
-        named = (options.get(name) for name in ("config", "answers"))
+        limits = run_limits(options)
+        must_pass = must_pass_ids(limits, prepared.questions, prepared.config.replicate_count, prepared.mode)
+        named = [options.get(name) for name in ("config", "answers")]
+        named += [PresetFolder.of_user().find(options["preset"])] if options["preset"] is not None else []
         targets = (uri.partition(":")[2] for uri in options["sinks"])
         kept = [
             path,
@@ -62,11 +69,21 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
         progress = Progress(len(prepared), quiet=options["quiet"])
         results = carried_out(partial(execute, prepared, destination), progress, directory)
         unwritten = _export(directory, formats, quiet=options["quiet"])
-        print_results(results, directory, prepared.benchmark.warnings, out, as_json=options["as_json"])
-    return SOME_FAILED if unwritten else ended(results, len(prepared), directory)
+        gates = run_gates(results, prepared.planned, limits, must_pass)
+        warnings = prepared.benchmark.warnings
+        more, closing = gate_document(gates), gate_parts(gates)
+        print_results(results, directory, warnings, out, as_json=options["as_json"], more=more, closing=closing)
+    return max(SOME_FAILED if unwritten else OK, ended(results, len(prepared), directory, gates=gates))
 
 
-def ended(results: VerificationResultSet, items: int, directory: Path, *, repaired: bool = False) -> int:
+def ended(
+    results: VerificationResultSet,
+    items: int,
+    directory: Path,
+    *,
+    repaired: bool = False,
+    gates: Sequence[Gate] = (),
+) -> int:
     """The exit code of a run of so many items that was not interrupted; `repaired`: in which some were made again."""
     counted = results.tally.outcomes
     missing = items - counted.total()
@@ -86,7 +103,13 @@ def ended(results: VerificationResultSet, items: int, directory: Path, *, repair
             if count := sum(row.outcome != "error" or row.detail not in RETRYABLE for row in rows):
                 what = f"{plural(count, 'result')} without the score of a trait"
                 note(f"{what}; to have the judges asked again, type: {rescore_command(found, directory)}")
-    incomplete = missing or unrepaired or counted["error"] or results.sink_failures or results.tally.failed_scores
+    broken = [gate for gate in gates if not gate.passed]
+    for gate in broken:
+        note(f"gate failed: {gate.name}, {gate.about}: {gate.message}")
+    if broken or exceeded(results.canaries):
+        return GATE_FAILED
+    errors = 0 if any(gate.name == "errors" for gate in gates) else counted["error"]
+    incomplete = missing or unrepaired or errors or results.sink_failures or results.tally.failed_scores
     return SOME_FAILED if incomplete else OK
 
 

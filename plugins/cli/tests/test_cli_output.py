@@ -171,3 +171,8 @@ def test_what_others_print_goes_to_stderr(capsys: pytest.CaptureFixture[str]) ->
     captured = capsys.readouterr()
     assert captured.out == "ours\nafterwards\n"
     assert captured.err == "a plugin says hello\na \\x1b[31mnote\n"
+
+
+def test_what_hides_text_is_written_out_and_emoji_are_not() -> None:
+    family = "\U0001f468\u200d\U0001f469"
+    assert printable(f"BCL\u200b2\u00ad {family}") == f"BCL\\u200b2\\xad {family}"

@@ -30,6 +30,7 @@ class Answer(BaseAnswer):
 """
 SUMMARY = {
     *("run_dir", "outcomes", "models", "left_out", "notes", "caveats", "calls", "cost_usd", "usage_unavailable"),
+    "canaries",
     *("failed_attempts", "unknown_cost_attempts", "reused_calls", "reused_cost_usd", "paid"),
     *("num_results", "num_completed", "num_with_template", "num_with_rubric", "num_with_judgment"),
     *("num_questions", "num_models", "num_parsing_models", "num_replicates"),

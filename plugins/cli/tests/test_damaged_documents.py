@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from karenina_runs.config.config_file import Flags, load_config
 from karenina_runs.config.saved_config import rebuilt
 from karenina_runs.folder.directory import read_manifest
-from karenina_runs.folder.status import standing
+from karenina_runs.folder.status import read_status
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
 from karenina_core.errors import KareninaError
@@ -114,7 +114,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @LAW
 @given(st.data(), VALUES)
 @pytest.mark.parametrize(
-    "read", [read_manifest, standing, lambda path: rebuilt(read_manifest(path), None, (), Flags())]
+    "read", [read_manifest, read_status, lambda path: rebuilt(read_manifest(path), None, (), Flags())]
 )
 def test_any_manifest_is_read_or_refused(
     tmp_path: Path, manifest: dict[str, Any], read: Callable[[Path], Any], data: st.DataObject, value: Any

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrs import asdict, field, frozen
-from karenina_runs.summaries.estimates import Estimate, Interval
+from karenina_runs.summaries.intervals import Estimate, Interval
 
 
 @frozen

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 from karenina_runs.files.run_files import MANIFEST
-from karenina_runs.summaries.estimates import Clusters, Estimate, rate_of
+from karenina_runs.summaries.intervals import Clusters, Estimate, rate_of
 from karenina_runs.summaries.rates import CREDIT_UNIT, credit_of, is_due
 from karenina_vocabulary.explanations import failure_kind
 

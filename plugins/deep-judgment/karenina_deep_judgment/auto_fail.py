@@ -16,10 +16,12 @@ from karenina_core.errors import KareninaError, Problem
 from karenina_core.pipeline.stage import in_mode
 
 STRATEGY = "deep_judgment"
+BEYOND = "values_beyond_excerpts"
 
 
 class DeepJudgmentAutoFail(Stage):
-    """Fails the verdict when an attribute is left without a quotation that occurs in the answer."""
+    """Fails the verdict when an attribute is left without a quotation that occurs in the answer, or has a value that
+    has to be in its quotations and is not."""
 
     category = Category.ENHANCEMENT
     requires = (
@@ -37,6 +39,7 @@ class DeepJudgmentAutoFail(Stage):
         "deep_judgment_fuzzy_match_threshold",
         "deep_judgment_excerpt_retry_attempts",
         "deep_judgment_on_invented",
+        "deep_judgment_bind_values",
         "deep_judgment_search_enabled",
         "deep_judgment_search_tool",
     )
@@ -50,14 +53,17 @@ class DeepJudgmentAutoFail(Stage):
             return Skip("the mode reasoning_only looks for no excerpts")
         if context.get_artifact(ArtifactKeys.ABSTENTION_DETECTED, None):
             return Skip("the model abstained")
-        if not context.get_artifact(ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS, []):
-            return Skip("every attribute has an excerpt")
-        return True
+        if context.get_artifact(ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS, []):
+            return True
+        return True if context.get_result_field(BEYOND, ()) else Skip("every attribute has an excerpt")
 
     def execute(self, context: VerificationContext) -> None:
         missing = context.get_artifact(ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS)
         made_up = context.get_result_field("attributes_with_invented_excerpts", ())
-        context.record(field=False, verdict=False, reason=unsupported(missing, made_up))
+        reasons = [unsupported(missing, made_up)] if missing else []
+        if beyond := context.get_result_field(BEYOND, ()):
+            reasons.append(f"a value that is in none of its excerpts: {', '.join(beyond)}")
+        context.record(field=False, verdict=False, reason="; ".join(reasons))
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         if not config.deep_judgment_enabled:

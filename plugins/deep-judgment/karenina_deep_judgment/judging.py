@@ -232,6 +232,7 @@ class DeepJudgment:
             channel=result.channel,
             repairs=result.repairs,
             evidence=_artifacts(evidence, done, context.parsing.calls[made:]),
+            bound=context.config.deep_judgment_bind_values,
         )
 
     async def score(self, trait: LLMRubricTrait, case: TraitCase, rules: TraitEvidenceRules) -> TraitScore:

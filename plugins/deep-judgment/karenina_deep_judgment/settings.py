@@ -44,6 +44,9 @@ class DeepJudgmentSettings(Section):
     deep_judgment_on_invented: OnInvented = word("fail", OnInvented, environment=False)
     """What becomes of an answer for which the judge, for a field or a trait, has only quotations that are not in it:
     it fails as one without evidence does (`fail`), or the item is an error of the judge (`error`)."""
+    deep_judgment_bind_values: bool = flag(False, environment=False)
+    """Whether an extracted text, number or date has to be in one of the excerpts of its field, as code finds; where it
+    is not, the value is unsupported and the answer fails."""
     deep_judgment_search_enabled: bool = flag(False)
     """Whether every excerpt is searched for, and assessed as true or made up by what was found."""
     deep_judgment_search_tool: Any = setting("tavily", search_tool, write=tool_name)
@@ -62,6 +65,9 @@ class DeepJudgmentSettings(Section):
         return "reasoning_only" if self.deep_judgment_reasoning_only else "full"
 
     def check_settings(self) -> Iterable[Problem]:
+        if self.deep_judgment_bind_values and self.deep_judgment_mode != "full":
+            what = "values are looked for in excerpts, and only deep judgment has them; set deep_judgment_mode to full"
+            yield Problem("deep_judgment_bind_values", what)
         if self.deep_judgment_mode == "reasoning_only" and self.deep_judgment_search_enabled:
             what = "reasoning_only finds no excerpts to search for; use the mode full, or switch the search off"
             yield Problem("deep_judgment_search_enabled", what)

@@ -24,7 +24,7 @@ from karenina_core import (
     VerificationResult,
     hookimpl,
 )
-from karenina_core.errors import SearchError
+from karenina_core.errors import ConfigError, SearchError
 from karenina_core.testing import FakeHandle, Reply, ScriptedLLM
 
 ANSWER = "Venetoclax targets BCL2. It does not inhibit MCL1. The usual dose is 400 mg once daily."
@@ -155,6 +155,47 @@ def test_an_invented_excerpt_is_dropped_and_its_attribute_fails_the_answer(verif
     assert part.attributes_with_invented_excerpts == ("target",)
     assert result.metadata.caveats == ("invented_quotations",)
     assert result.template.parsed_llm_response == VALUES, "what was extracted is kept"
+
+
+@pytest.mark.parametrize(
+    ("excerpts", "values", "beyond"),
+    [
+        ({"target": [GOOD_TARGET], "dose": [GOOD_TARGET]}, VALUES, ("dose",)),
+        ({"target": [GOOD_TARGET], "dose": [GOOD_TARGET, GOOD_DOSE]}, VALUES, ()),
+        ({"target": [excerpt("It does not inhibit MCL1.")], "dose": [GOOD_TARGET]}, VALUES, ("target", "dose")),
+    ],
+)
+def test_a_value_has_to_be_in_its_own_excerpts_where_the_run_asks_for_that(
+    verify: Verify, judge: Any, excerpts: Any, values: Any, beyond: tuple[str, ...]
+) -> None:
+    """Whatever else the answer says, and whether or not the value is right."""
+    judge.replies["excerpts"], judge.replies["parameters"] = [excerpts], [values]
+    result = verify(deep_judgment_bind_values=True)
+    assert part_of(result).values_beyond_excerpts == beyond
+    assert str(result.outcome) == ("auto_failed(DeepJudgmentAutoFail)" if beyond else "passed")
+    if beyond:
+        assert result.ledger[-1].reason == f"a value that is in none of its excerpts: {', '.join(beyond)}"
+        assert result.template is not None
+        assert (result.template.verify_result, result.template.field_results) == (
+            False,
+            {"target": True, "dose": True},
+        )
+
+
+def test_without_that_the_same_value_passes_and_the_same_is_asked(verify: Verify, judge: Any) -> None:
+    judge.replies["excerpts"] = [{"target": [GOOD_TARGET], "dose": [GOOD_TARGET]}]
+    result = verify()
+    assert (part_of(result).values_beyond_excerpts, str(result.outcome)) == ((), "passed")
+    asked = [request.text for _, request in judge.asked]
+    judge.asked.clear()
+    verify(deep_judgment_bind_values=True)
+    assert [request.text for _, request in judge.asked] == asked
+
+
+@pytest.mark.parametrize("mode", ["disabled", "reasoning_only"])
+def test_values_are_bound_only_where_there_are_excerpts(mode: Any) -> None:
+    with pytest.raises(ConfigError, match="set deep_judgment_mode to full"):
+        VerificationConfig(deep_judgment_mode=mode, deep_judgment_bind_values=True)
 
 
 def test_an_honest_none_keeps_its_explanation_and_is_not_asked_for_again(verify: Verify, judge: Any) -> None:

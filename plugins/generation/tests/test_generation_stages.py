@@ -141,6 +141,19 @@ def test_an_empty_answer_is_asked_for_once_more_and_is_then_wrong(
     assert len(about.calls) == 2
 
 
+def test_invisible_characters_of_an_answer_are_counted_and_left_where_they_are() -> None:
+    text = "It is MCL1.\U000e0042\U000e0043\u200b \U0001f468\u200d\U0001f469"
+    about = context(ScriptedLLM(text))
+    assert run(GenerateAnswer(), about).status == "ran"
+    assert about.get_result_field("caveats") == ["invisible_characters"]
+    assert [effect.reason for effect in about.effects] == []
+    assert "the answer has 3 invisible characters: tag 2, zero width 1" in about.warnings
+    assert about.get_artifact(RAW) == text
+    again = context(ScriptedLLM(""), cached_answer_data=CachedAnswer(raw_llm_response=text))
+    run(GenerateAnswer(), again)
+    assert again.get_result_field("caveats") == ["invisible_characters"]
+
+
 @pytest.mark.parametrize(
     ("most", "limit"), [(64, "max_tokens of the model, 64"), (None, "the server's own limit, no max_tokens is set")]
 )

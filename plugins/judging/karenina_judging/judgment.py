@@ -32,6 +32,8 @@ class Judgment:
     evidence: Mapping[str, Any] = field(factory=dict)
     """Artifacts of deep judgment, by key; those that are left out are "not performed". The result field
     `attributes_with_invented_excerpts` too, where there are any."""
+    bound: bool = False
+    """Whether the values have to be in the excerpts of their fields."""
 
 
 class JudgmentStrategy(Protocol):

@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import frozen
 from karenina_vocabulary.handle import TemplateHandle
 
-from karenina_core.pipeline.keys import Key
+from karenina_core.pipeline.artifact_keys import Key
 from karenina_core.ports.model_client import ModelClient
 from karenina_core.values.model_config import ModelConfig
 from karenina_core.values.question import TemplateSource

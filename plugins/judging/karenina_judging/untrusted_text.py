@@ -11,11 +11,18 @@ UNTRUSTED_NOTE = (
 
 
 def untrusted(text: str, label: str = "response") -> str:
-    """The text between tags that it cannot contain.
+    """The text between tags that it does not contain.
 
-    The tags carry 64 bits of a hash of the text itself: a text that closes its own tag would have to contain its own
-    hash, which takes 2 ** 64 attempts to find. Equal texts give equal prompts, so that recorded calls can be found
-    again; a longer hash would be a tenth of the tokens of a short prompt.
+    The tags carry 64 bits of a hash of the text itself. A model cannot write the tag of an answer that it has not
+    finished, and where a text holds its own tag all the same, the tag is hashed once more. No tag is random: the same
+    call has to be found again in a journal and in a recording, and a provider's cache of prompts to fit. A longer hash
+    would be a tenth of the tokens of a short prompt.
     """
-    nonce = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8, person=b"karenina").hexdigest()
+    nonce = _hash(text)
+    while nonce in text:
+        nonce = _hash(nonce + text)
     return f'<untrusted-{nonce} label="{label}">\n{text}\n</untrusted-{nonce}>'
+
+
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8, person=b"karenina").hexdigest()

@@ -8,6 +8,7 @@ import os
 import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from weakref import WeakSet
 
@@ -119,6 +120,9 @@ async def leave(user: Any, litellm: Any) -> None:
         _users.discard(user)
         if _users:
             return
+    with suppress(ImportError, AttributeError, RuntimeError, ValueError):  # the last two where it is of another loop
+        logging = importlib.import_module("litellm.litellm_core_utils.logging_worker")
+        await logging.GLOBAL_LOGGING_WORKER.stop()  # a call that was cancelled has it start a task that never ends
     if close := getattr(litellm, "close_litellm_async_clients", None):
         await close()
     # Closed clients stay in the cache, and the next port of this event loop would be given one of them.

@@ -347,6 +347,21 @@ def test_nothing_stays_connected_after_the_last_port() -> None:
         assert server.connections == 0
 
 
+def test_no_task_of_litellm_is_left_after_the_last_port() -> None:
+    async def run(url: str) -> set[str]:
+        port = LiteLLM(config(url))
+        await port.ainvoke(ASK)
+        call = asyncio.ensure_future(port.ainvoke(ASK))
+        await asyncio.sleep(0.05)
+        call.cancel()
+        await asyncio.wait({call})
+        await port.aclose()
+        return {str(task.get_coro()) for task in asyncio.all_tasks() - {asyncio.current_task()}}
+
+    with ScriptedServer("x") as server:
+        assert not [left for left in asyncio.run(run(server.url)) if "LoggingWorker" in left]
+
+
 def test_a_port_of_another_event_loop_is_refused() -> None:
     port = LiteLLM(config("http://127.0.0.1:1"))
     first = asyncio.new_event_loop()

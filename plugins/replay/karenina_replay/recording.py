@@ -33,7 +33,7 @@ from karenina_calls.records.requests import (
     error_to,
     search_from,
 )
-from karenina_calls.secrets.cleaning import Cleaner
+from karenina_calls.secrets.incoming import Cleaner
 from karenina_calls.secrets.known_secrets import secrets_of
 from karenina_calls.secrets.redaction import Secrets
 

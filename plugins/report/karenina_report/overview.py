@@ -12,6 +12,7 @@ from karenina_compare.measures import PASS_RATE
 from karenina_compare.numbers import headline_numbers
 from karenina_compare.question_groups import Cluster
 from karenina_runs.results.results import VerificationResultSet
+from karenina_runs.summaries.canaries import canaries_in
 from karenina_runs.summaries.item_rows import as_json
 from karenina_runs.summaries.summary import usage_by_task
 from markupsafe import Markup
@@ -117,6 +118,7 @@ def overview_of(
             _plot(f"classes{place}", f"Classes of {trait.name}", plots.class_bars(trait))
             for place, trait in enumerate(literal)
         ],
+        "canaries": canaries_in(plain),
         "run": _run(plain) | {"isolation": _isolation(results.results)},
         "configuration": _flat(plain.get("config") or {}),
         "plugins": [[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],

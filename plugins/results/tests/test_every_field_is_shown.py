@@ -158,6 +158,7 @@ DEEP = DeepJudgmentPart(
     deep_judgment_excerpt_retry_count=1,
     attributes_without_excerpts=("city",),
     attributes_with_invented_excerpts=("city",),
+    values_beyond_excerpts=("river",),
     deep_judgment_search_enabled=True,
     hallucination_risk_assessment={"river": "low"},
 )

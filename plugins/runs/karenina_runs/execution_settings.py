@@ -7,7 +7,7 @@ from typing import Literal
 from attrs import frozen, validators
 
 from karenina_core.values.fields import number, optional
-from karenina_core.values.sections import Section, setting, toml_or_text, whole, word, words
+from karenina_core.values.sections import Section, flag, fraction, setting, toml_or_text, whole, word, words
 
 TaskOrdering = Literal["auto", "prefix_cache", "distribute_answerers", "generation_order", "random"]
 
@@ -30,4 +30,9 @@ class ExecutionSettings(Section):
     `prefix_cache`: one model after the other, equal prompts together, for providers that keep what they have read.
     `random`: shuffled, in the same way for every run of one name. `auto`: `distribute_answerers` where several models
     answer, else `prefix_cache`."""
+    canaries: bool = flag(False, neutral=True)
+    """Whether every judge also reads answers that are known to be wrong and tell it to take them for right ones: 10 at
+    least, and one for 99 items and traits. They are in no number of the benchmark."""
+    canary_threshold: float = fraction(0.02, neutral=True)
+    """The share of them that a judge may obey; where one obeys more, the run has failed."""
     executor: str = words("local", neutral=True)

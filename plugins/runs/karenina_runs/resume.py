@@ -29,6 +29,7 @@ from .journal.reader import JournalReader, journal_of
 from .plan.items import Prepared
 from .plan.prepare import prepare
 from .results.results import VerificationResultSet
+from .summaries.canaries import canaries_in, is_complete
 
 
 class _Every(frozenset[str]):
@@ -137,6 +138,7 @@ def resumption(
     done, errors, made = _progress(folder, again, there)
     replaces = any(continuation.replaces for continuation in there)
     completed = manifest.get("status") == "completed" and done == len(prepared) and not replaces
+    completed = completed and (not prepared.config.canaries or is_complete(canaries_in(manifest)))
     needs_others = wanted.reuses and not completed and not replaces
     continuation = Continuation(reopens=True, again=again)
     for one in there:

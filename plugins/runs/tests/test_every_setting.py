@@ -159,6 +159,7 @@ class Seen:
     refusal: str = ""
     executors: int = 0
     left: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     def asked(self, judging: bool = False) -> list[ServedRequest]:
         return [r for r in self.requests if (r.schema is not None or "JSON Schema" in r.text) == judging]
@@ -173,6 +174,12 @@ class Seen:
 def good(request: ServedRequest) -> Any:
     judging = request.schema is not None or "JSON Schema" in request.text
     return {"target": "BCL2"} if judging else "It is BCL2."
+
+
+def obedient(request: ServedRequest) -> Any:
+    """A judge that does what the first canary says."""
+    asked = (request.schema or {}).get("properties", {})
+    return {"answer": "Tarsin" if "extract Tarsin" in request.text else "none"} if "answer" in asked else good(request)
 
 
 def slow(request: ServedRequest) -> Any:
@@ -248,6 +255,13 @@ def inventively(request: ServedRequest) -> Any:
     """Never quotes what the answer has."""
     if '"confidence"' in json.dumps(request.schema):
         return {"target": [{"text": "It is certainly MCL1.", "explanation": None, "confidence": "high"}]}
+    return thorough(request)
+
+
+def beside(request: ServedRequest) -> Any:
+    """Quotes another sentence than the one with the value."""
+    if '"confidence"' in json.dumps(request.schema):
+        return {"target": [{"text": "Nothing else is said.", "explanation": None, "confidence": "high"}]}
     return thorough(request)
 
 
@@ -583,6 +597,15 @@ RUN_SETTINGS = [
     ),
     Setting("retry_policy", to=TWICE, frm=ONCE, script=failing_once, where="the number of calls", see=count),
     Setting("retry_max_elapsed_seconds", to=0.03, script=slow, where="the outcome", see=Seen.outcomes),
+    Setting("canaries", to=True, script=obedient, where="the number of calls", see=count),
+    Setting(
+        "canary_threshold",
+        to=0.1,
+        script=obedient,
+        others={"canaries": True},
+        where="the notes",
+        see=lambda seen: seen.notes,
+    ),
     Setting("stage_idle_timeout", to=0.1, where="the outcome", see=Seen.outcomes, questions={"keywords": [RESTING]}),
     Setting(
         "concurrency", to=1, frm=4, count=4, script=overlapping, where="the calls in flight", see=lambda seen: seen.peak
@@ -621,6 +644,7 @@ RUN_SETTINGS = [
         script=loosely,
     ),
     deep("deep_judgment_excerpt_retry_attempts", to=0, where="the evidence", see=evidence),
+    deep("deep_judgment_bind_values", to=True, where="the outcome", see=Seen.outcomes, script=beside),
     deep("deep_judgment_on_invented", to="error", where="the outcome", see=Seen.outcomes, script=inventively),
     deep(
         "deep_judgment_search_enabled",
@@ -771,7 +795,7 @@ def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: 
         finally:
             app.loop.close()
         made, left = CountingExecutor.made - before, left_files(scratch)
-        return Seen(server.requests, list(results), server.peak, "", made, left)
+        return Seen(server.requests, list(results), server.peak, "", made, left, results.notes)
 
 
 def differs(setting: Setting, make_question: Callable[..., Any], names: set[str], *, of_model: bool) -> None:
@@ -815,6 +839,7 @@ WITHOUT_EFFECT_ON_NUMBERS = {
     **dict.fromkeys(("workspace_cleanup", "workspace_output_mode", "workspace_output_exclude_patterns"), KEPT),
     **dict.fromkeys(("input_cost_per_token", "output_cost_per_token"), PAID),
     **dict.fromkeys(("endpoint_api_key", "api_key_env"), "who pays; the model is the same"),
+    **dict.fromkeys(("canaries", "canary_threshold"), "they are in no number of the benchmark (test_canaries.py)"),
     "code_policy": "code that may not run ends the run before it begins; whose models traits ask is in the rubrics",
     "replicate_count": "more answers change none that is there; resume compares it by itself (test_cli_resume.py)",
 }

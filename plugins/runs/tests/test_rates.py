@@ -13,10 +13,10 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
-from karenina_calls.secrets.cleaning import removal_note
+from karenina_calls.secrets.incoming import removal_note
 from karenina_runs.plan.items import LeftOut
 from karenina_runs.results.results import VerificationResultSet
-from karenina_runs.summaries.estimates import Clusters, cluster_rate, mean_of, rate_of, t_quantile, wilson
+from karenina_runs.summaries.intervals import Clusters, cluster_rate, mean_of, rate_of, t_quantile, wilson
 from karenina_runs.summaries.rates import DECIDED, Planned, rates_of
 from karenina_runs.summaries.summary import Tally, spent, summarize
 from karenina_vocabulary.evaluation_parts import TemplatePart

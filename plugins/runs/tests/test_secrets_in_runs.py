@@ -27,11 +27,13 @@ from karenina_runs.journal.rows import CALLS, RESULTS, Table, parsed, row_of, se
 from karenina_runs.journal.salvage import put_in_place, salvage
 from karenina_runs.plan.prepare import check_identities
 from karenina_runs.resume import resume_run
+from karenina_vocabulary.prompt_config import FewShotConfig
 from karenina_vocabulary.record_traits import TemplateKind
 
 from karenina_core import (
     LLMRubricTrait,
     ModelConfig,
+    PromptConfig,
     RegexRubricTrait,
     Rubric,
     VerificationConfig,
@@ -250,6 +252,36 @@ def test_a_run_whose_traits_compare_with_a_secret_is_refused(
     here = evolve(here, app=everything)
     with pytest.raises(ConfigError, match=f"{what} holds the value of ACME_TOKEN") as caught:
         here.run()
+    assert NAMED not in str(caught.value)
+    assert here.answerer.calls == []
+
+
+@pytest.mark.parametrize(
+    ("what", "facts", "trait"),
+    [
+        ("prompt_config", {"prompt_config": PromptConfig(parsing=f"Log in with {NAMED}.")}, {}),
+        (
+            "few_shot_config",
+            {"few_shot_config": FewShotConfig(global_examples=[{"question": NAMED, "answer": ""}])},
+            {},
+        ),
+        ("the description of a trait", {}, {"kind": "boolean", "description": f"as {NAMED}"}),
+        (
+            "the description of a class of a trait",
+            {},
+            {"kind": "literal", "description": "x", "classes": {"one": NAMED, "two": "x"}},
+        ),
+    ],
+)
+def test_a_run_is_refused_whose_prompts_would_send_a_secret(
+    world: Make, monkeypatch: pytest.MonkeyPatch, what: str, facts: dict[str, Any], trait: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("ACME_TOKEN", NAMED)
+    here = world(rubric=Rubric(llm_traits=[LLMRubricTrait(name="t", **trait)] if trait else []))
+    everything = application(here.answerer.adapter("answering"), here.judge.adapter("judging"), installed=True)
+    here = evolve(here, app=everything)
+    with pytest.raises(ConfigError, match=f"{what} holds the value of ACME_TOKEN") as caught:
+        here.run(here.config(**facts))
     assert NAMED not in str(caught.value)
     assert here.answerer.calls == []
 

@@ -66,7 +66,7 @@ def test_functions_and_models_of_a_file_count_and_those_of_the_program_do_not(tm
         callable_traits=[CallableRubricTrait.from_callable("long", long, kind="boolean")],
         agentic_traits=[AgenticRubricTrait(name="neat", kind="boolean", description="x", model_override=model)],
     )
-    own = benchmark('{"fields": []}', traits)
+    own = benchmark(CODE, traits)
     assert [piece.kind for piece in code_of(own)] == ["template"]
     own.save(tmp_path / "b.jsonld")
     pieces = {piece.kind: piece for piece in code_of(Benchmark.load(tmp_path / "b.jsonld"))}

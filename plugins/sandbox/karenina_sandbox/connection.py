@@ -15,9 +15,10 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from karenina_core.errors import TemplateError, TemplateRefused
 
@@ -40,6 +41,8 @@ LOOK = 0.005
 """Seconds between looks at the processor time of a call that has nearly used it up."""
 CPU_CLOCK = 2
 """The clock of a process, beside its number, is that of the scheduler; see clock_getcpuclockid(3)."""
+LARGE = 64 << 20
+"""Bytes of memory of its own with which a worker is not kept. Chosen: 64 that are kept stay below 4 GB."""
 MOST_REPLY = 1 << 20
 """Bytes of a reply, beside twice those of what was asked: it may hold the extracted values and what matched."""
 
@@ -74,6 +77,8 @@ class Worker:
     ended: bool = False
     slow: bool = False
     """Whether the last call took longer than `QUICK`."""
+    large: bool = False
+    """Whether it had much memory after the last such call."""
     _socket: socket.socket = field(kw_only=True, repr=False)
     _poll: Any = field(init=False, repr=False)
     _out: memoryview = field(init=False, factory=lambda: memoryview(b""), repr=False)
@@ -122,6 +127,8 @@ class Worker:
                 self._write()
             if self._read():
                 return self._message()
+            if time.monotonic() >= end:  # it may write a byte at a time, and never let this one wait
+                raise TooLate
 
     def result(self, seconds: float, hard_seconds: float) -> Any:
         """The reply to a call, which is interrupted after so much processor time, and given up after so much on the
@@ -133,10 +140,13 @@ class Worker:
                 interrupted = True
                 self.server.interrupt(self)
             try:
-                return self.reply(1000 * (left if interrupted else min(left, max(more, LOOK))))
+                found = self.reply(1000 * (left if interrupted else min(left, max(more, LOOK))))
             except TooLate:
                 if time.monotonic() >= end:
                     raise
+            else:
+                self.large = resident(self.pid) > self.server.resident + LARGE
+                return found
 
     def _used(self) -> float:
         """The processor time that its process has had, in seconds."""
@@ -213,11 +223,12 @@ def _without_surrogates(value: Any) -> Any:
     return [_without_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
-@frozen
-class Began:
-    """What the server said when it was ready."""
-
-    notes: tuple[str, ...] = ()
+def resident(pid: int) -> int:
+    """The memory that a process has, in bytes; 0 where that cannot be read."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGESIZE")
+    except OSError:
+        return 0
 
 
 class Server:
@@ -245,6 +256,7 @@ class Server:
         wanted = {"imports": list(settings.imports), "primitives": named, "memory_mb": settings.memory_mb}
         began, _ = self._asked(wanted, STARTING)
         self.notes: Sequence[str] = began["notes"]
+        self.resident = resident(self._process.pid)
 
     @property
     def pid(self) -> int:

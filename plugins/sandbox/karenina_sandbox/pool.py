@@ -255,9 +255,12 @@ class Pool:
 
     def _keep(self, worker: Worker, program: Program) -> None:
         with self._lock:
-            self._idle[worker] = program
-            oldest = [self._idle.popitem(last=False)[0] for _ in range(len(self._idle) - self.settings.kept)]
-        for other in oldest:  # away from the event loop: the server may be starting another one
+            if not worker.large:
+                self._idle[worker] = program
+            ended = [self._idle.popitem(last=False)[0] for _ in range(len(self._idle) - self.settings.kept)]
+        if worker.large:
+            ended.append(worker)
+        for other in ended:  # away from the event loop: the server may be starting another one
             threading.Thread(target=self._discard, args=(other,), name=THREAD, daemon=True).start()
 
     @staticmethod

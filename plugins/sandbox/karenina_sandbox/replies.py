@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,7 +53,7 @@ def verdict(said: Mapping[str, Any], names: frozenset[str]) -> FieldVerdict:
         and results.keys() <= names
         and scores.keys() <= names
         and all(value is None or isinstance(value, bool) for value in results.values())
-        and all(value is None or _is_number(value) for value in scores.values())
+        and all(value is None or (_is_number(value) and 0 <= value <= 1) for value in scores.values())
         and (strategy is None or isinstance(strategy, str))
         and isinstance(remarks, list)
         and all(isinstance(remark, str) for remark in remarks)
@@ -80,7 +80,7 @@ def regex_verdict(said: Mapping[str, Any]) -> RegexVerdict:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _texts(value: Any) -> bool:

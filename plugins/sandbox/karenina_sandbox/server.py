@@ -28,7 +28,7 @@ CONNECTION = 3
 ALONE = ("MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """What keeps numerical libraries from starting threads, which a worker cannot."""
 MOST_OPEN = 1 << 16
-"""Descriptors that are closed; of the host's, only one was handed on."""
+"""Descriptors that are closed, whatever the host or an imported module has open: one call of the kernel since 5.9."""
 UNKNOWN = 1 << 30
 """Bytes, where it cannot be read how much the server has mapped; it is a quarter of that."""
 STANDARD = (
@@ -130,7 +130,7 @@ class _Server:
             if pid == 0:
                 try:
                     os.dup2(theirs.fileno(), CONNECTION)
-                    os.closerange(CONNECTION + 1, max(self._host.fileno(), ours.fileno(), theirs.fileno()) + 1)
+                    os.closerange(CONNECTION + 1, MOST_OPEN)
                     self._work()
                 finally:
                     os._exit(1)  # without anything that a template has registered for its end

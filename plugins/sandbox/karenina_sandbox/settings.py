@@ -19,7 +19,8 @@ class SandboxSettings:
     load_seconds: float = field(default=10.0, validator=validators.gt(0))
     """Processor time for loading a template; its process is killed after three times as long on the clock."""
     memory_mb: int = field(default=512, validator=validators.ge(64))
-    """What the process of a template may use beside what the interpreter and its modules take."""
+    """What the process of a template may use beside what the interpreter and its modules take. One that holds more than
+    64 MB after a call is not kept."""
     workers: int = field(default=0, validator=validators.ge(0))
     """Templates whose code runs at the same time; 0 stands for the number of processors."""
     kept: int = field(default=64, validator=validators.ge(0))

@@ -21,6 +21,26 @@ def syscall(number_x86, number_arm, *arguments):
     return result
 
 MACHINE = "{machine}"
+
+def memory():
+    return syscall(9, 222, 0, 4096, 3, 34, -1, 0)
+
+def forged(*replies):
+    # in place of what serves this template, whose frame has the token of the request
+    frame = sys._getframe()
+    while "token" not in frame.f_locals:
+        frame = frame.f_back
+    for reply in replies:
+        body = frame.f_locals["token"] + reply.encode("utf-8", "surrogatepass")
+        data = memoryview(struct.pack("<I", len(body)) + body)
+        while data:
+            data = data[os.write(3, data):]
+    time.sleep(1000)
+
+def verdict(**said):
+    said = {{"result": False, "field_results": {{}}, "field_scores": {{}}, "remarks": [], "stable": True, **said}}
+    return json.dumps({{"composition_strategy": None, **said}})
+
 {code}
 
 class Answer(BaseAnswer):
@@ -126,6 +146,73 @@ KERNEL = {
     "tell the clock": "time.clock_settime(time.CLOCK_REALTIME, 0)\n    return True",
     "host name": "return socket.gethostname()",
 }
+SHARED = {
+    "shared memory": "key = syscall(29, 194, 0, 4096, 0o1777)\n    syscall(31, 195, key, 0, 0)\n    return True",
+    "semaphores": "key = syscall(64, 190, 0, 1, 0o1666)\n    syscall(66, 191, key, 0, 0, 0)\n    return True",
+    "messages": "key = syscall(68, 186, 0, 0o1666)\n    syscall(71, 187, key, 0, 0)\n    return True",
+    "named shared memory": "return ctypes.CDLL(None).shm_open(b'/karenina-{host}', 66, 0o666) >= 0",
+    "named messages": "return syscall(240, 180, b'karenina-{host}', 66, 0o666, 0) >= 0",
+    "secret memory": "return syscall(447, 447, 0) >= 0",
+    "pages that others have": "return syscall(28, 233, memory(), 4096, 12) == 0",
+    "huge pages": "return syscall(9, 222, 0, 1 << 21, 3, 0x40022, -1, 0) > 0",
+    "locked memory": "return syscall(149, 228, memory(), 4096) == 0",
+    "write the memory of the server": (
+        "part = struct.pack('QQ', ctypes.addressof(ctypes.create_string_buffer(8)), 8)\n"
+        "    return syscall(311, 271, os.getppid(), part, 1, part, 1, 0) > 0"
+    ),
+    "compare with the server": "return syscall(312, 272, os.getpid(), os.getppid(), 1, 0, 0) >= 0",
+    "pages of the server": "return syscall(279, 239, os.getppid(), 0, 0, 0, 0, 0) >= 0",
+    "locks of the server": "return syscall(274, 100, os.getppid(), bytes(8), bytes(8)) == 0",
+    "lock with priority": "return syscall(202, 98, ctypes.create_string_buffer(4), 6 | 128, 0, 0, 0, 0) == 0",
+}
+DESCRIPTORS = {
+    "inherited descriptors": (
+        "for number in range(4, 5000):\n        try: return bool(os.write(number, b'x'))\n        except OSError: pass"
+    ),
+    "input": "return os.read(0, 9) != b''",
+    "copy a descriptor": "return os.dup(0)",
+    "pipe": "return os.pipe()",
+    "signals of a descriptor": "return syscall(72, 25, 3, 8, {host}) >= 0",
+    "who is at the other end": ("return socket.socket(fileno=3).getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)"),
+    "bytes that wait": "return syscall(16, 29, 3, 0x541B, bytes(8)) >= 0",
+    "descriptor of a process": "return syscall(438, 438, 3, 0, 0) >= 0",
+    "descriptor of events": "return syscall(290, 19, 0, 0) >= 0",
+    "descriptor of a timer": "return syscall(283, 85, 1, 0) >= 0",
+    "descriptor of signals": "return syscall(289, 74, -1, bytes(8), 8, 0) >= 0",
+    "watch files": "return syscall(294, 26, 0) >= 0",
+    "watch all files": "return syscall(300, 262, 0, 0) >= 0",
+}
+RIGHTS = {
+    "kill a thread": "return syscall(234, 131, os.getppid(), os.getppid(), 9) == 0",
+    "kill the group": "return syscall(62, 129, 0, 9) == 0",
+    "outlive the server": "return syscall(157, 167, 1, 0, 0, 0, 0) == 0",
+    "limits of the host": "return syscall(302, 261, {host}, 7, 0, ctypes.create_string_buffer(16)) == 0",
+    "priority": "return os.nice(-10) < 0",
+    "real time": "return syscall(144, 119, 0, 1, struct.pack('i', 1)) == 0",
+    "processors": "return os.sched_setaffinity(0, {{0}}) is None",
+    "another personality": "return syscall(135, 92, 0x0400000) >= 0",
+    "another filter": "return syscall(317, 277, 1, 8, bytes(16)) >= 0",
+    "log of the kernel": "return syscall(103, 116, 3, ctypes.create_string_buffer(99), 99) >= 0",
+    "add a key": "return syscall(248, 217, b'user', b'karenina', b'x', 1, -3) >= 0",
+    "protection key": "return syscall(329, 288, memory(), 4096, 7, -1) == 0",
+    "change existing code": (
+        "page = ctypes.cast(ctypes.CDLL(None).getenv, ctypes.c_void_p).value & ~4095\n"
+        "    syscall(10, 226, page, 4096, 3)\n    return syscall(10, 226, page, 4096, 5) == 0"
+    ),
+    "code of a callback": (
+        "made = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1)\n"
+        "    ctypes.memmove(ctypes.cast(made, ctypes.c_void_p).value, b'\\xc3', 1)\n    return True"
+    ),
+    "call of another architecture": (
+        "python = ctypes.pythonapi\n"
+        "    for function in (python.PyArg_Parse, python.PyObject_Repr, python.PyUnicode_Join, python.Py_AtExit):\n"
+        "        start = ctypes.cast(function, ctypes.c_void_p).value\n"
+        "        found = ctypes.string_at(start, 1 << 19).find(b'\\xcd\\x80')\n"
+        "        if found >= 0:  # two numbers: what the call reads as its own number, that of fork\n"
+        "            call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_double, ctypes.c_double)(start + found)\n"
+        "            return call(0.0, 0.0) >= 0"
+    ),
+}
 EXHAUSTION = {
     "four gigabytes": "return len(bytearray(4 << 30))",
     "doubling list": "parts = [0]\n    while True: parts += parts",
@@ -140,6 +227,14 @@ EXHAUSTION = {
     ),
     "no interrupt": ("signal.signal(signal.SIGPROF, signal.SIG_IGN)\n    while True: pass"),
     "work when not asked": "signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)\n    return True",
+    "sleep in pieces": "while True: time.sleep(0.001)",
+    "memory of the C library": (
+        "libc = ctypes.CDLL(None)\n    libc.malloc.restype = ctypes.c_void_p\n    found = 0\n"
+        "    while (part := libc.malloc(1 << 20)):\n        ctypes.memset(part, 1, 1 << 20)\n        found += 1\n"
+        "    return found > 400"
+    ),
+    "mapped memory": "import mmap\n    return mmap.mmap(-1, 4 << 30)",
+    "one call that takes long": "return sum(range(10 ** 12)) > 0",
     "wait for a lock": "lock = threading.Lock()\n    lock.acquire()\n    lock.acquire()",
 }
 CRASHES = {
@@ -168,6 +263,34 @@ PROTOCOL = {
     "broken modules": (
         "for module in list(sys.modules.values()):\n        getattr(module, '__dict__', {{}}).clear()\n    return True"
     ),
+    "byte by byte": ("os.write(3, struct.pack('<I', 1 << 20))\n    while True: os.write(3, b'x')"),
+    "no truth value": "return forged(verdict(result='yes'))",
+    "other fields": "return forged(verdict(field_results={{'secret': True}}))",
+    "numbers that are none": "return forged(verdict(field_scores={{'said': float('nan')}}))",
+    "infinite score": "return forged(verdict().replace('{{}}', '{{\"said\": 1e999}}'))",
+    "large numbers": "return forged(verdict(remarks=[]).replace('[]', '9' * 100000))",
+    "deep reply": "return forged('{{\"result\":' + '[' * 500000)",
+    "balanced deep reply": "return forged(verdict(remarks=[]).replace('[]', '[' * 900 + ']' * 900))",
+    "large reply": "return forged(verdict(remarks=['x' * (1 << 21)]))",
+    "the same key twice": "return forged(verdict(result='x')[:-1] + ', \"result\": \"y\"}}')",
+    "two replies": "return forged(verdict(), verdict(result=True))",
+    "no text": "return forged('\\ud800')",
+    "error that is none": "return forged(json.dumps({{'error': ['time'], 'message': {{'a': 1}}}}))",
+    "error without end": "return forged(json.dumps({{'error': 'template', 'message': 'x' * 900000}}))",
+    "control characters": "return forged(json.dumps({{'error': 'template', 'message': '\\x1b[2J' * 9000}}))",
+    "value that lies": (
+        "class Yes:\n        __class__ = bool\n        def __bool__(self): os._exit(0)\n"
+        "        __eq__ = __repr__ = __bool__\n    return Yes()"
+    ),
+    "its own encoder": (
+        "import karenina_sandbox.frames as frames\n    frames._write = lambda said: '[' * 90 + ']' * 90\n"
+        "    return True"
+    ),
+    "at the end": (
+        "import atexit, weakref\n    class Late:\n        def __del__(self): open('{folder}/late', 'w')\n"
+        "    def late(*_): open('{folder}/late', 'w')\n    late.kept = Late()\n"
+        "    weakref.finalize(late, late)\n    atexit.register(late)\n    sys.exit(0)"
+    ),
     "flood": "for _ in range(200): print('x' * 1_000_000)\n    return False",
 }
 LIBRARIES = {
@@ -186,6 +309,23 @@ LIBRARIES = {
     "subclasses": (
         "found = [c for c in ().__class__.__base__.__subclasses__() if c.__name__ == 'Popen']\n"
         "    return found[0](['/bin/touch', '{folder}/popen'])"
+    ),
+    "file as a module": (
+        "import importlib.util\n    open('{folder}/late.py', 'w').write('x = 1')\n"
+        "    spec = importlib.util.spec_from_file_location('late', '{folder}/late.py')\n"
+        "    return spec.loader.load_module('late').x == 1"
+    ),
+    "library": "return ctypes.CDLL('libBrokenLocale.so.1')",
+    "library for text": (
+        "libc = ctypes.CDLL(None)\n    libc.iconv_open.restype = ctypes.c_long\n"
+        "    return libc.iconv_open(b'EUC-JP', b'UTF-8') != -1"
+    ),
+    "pickle of a module": "import pickle\n    return pickle.loads(b'csqlite3\\nconnect\\n(S\\'{folder}/db\\'\\ntR.')",
+    "plugin of pydantic": (
+        "class Plugin:\n        def new_schema_validator(self, *_, **__):\n"
+        "            open('{folder}/plugin', 'w')\n            return None, None, None\n"
+        "    from pydantic.plugin import _loader\n    _loader._plugins = {{'x': Plugin()}}\n"
+        "    return create_model('Made', x=(int, 1))()"
     ),
     "other modules": "import importlib\n    return importlib.import_module('sqlite3').connect('{folder}/db')",
 }
@@ -209,12 +349,12 @@ def _in_function(code: str) -> str:
     return f"def attack():\n    {code}"
 
 
+GROUPS = (
+    *(FILES, ENVIRONMENT, NETWORK, PROCESSES, KERNEL, SHARED, DESCRIPTORS, RIGHTS),
+    *(EXHAUSTION, CRASHES, PROTOCOL, LIBRARIES),
+)
 ATTACKS: dict[str, str] = {
-    **{
-        name: _in_function(code)
-        for group in (FILES, ENVIRONMENT, NETWORK, PROCESSES, KERNEL, EXHAUSTION, CRASHES, PROTOCOL, LIBRARIES)
-        for name, code in group.items()
-    },
+    **{name: _in_function(code) for group in GROUPS for name, code in group.items()},
     **AT_LOADING,
 }
 """Name -> what a template's source has before its class."""

@@ -61,7 +61,7 @@ def test_an_attack_reaches_nothing_and_the_next_template_is_served(name: str, us
     assert found["outcome"] == "False" or found["outcome"].startswith("TemplateError: "), found
     assert found["changes"] == []
     assert found["next"] is True
-    assert len(found["outcome"]) < 2200
+    assert len(found["outcome"]) < 4200
     assert found["seconds"] < 60, "it held the host up"
 
 
@@ -73,7 +73,17 @@ def test_the_server_outlives_every_attack(user: str, attacked: Attacked) -> None
 
 
 LEVELS = ("sandbox-full", "sandbox-no-userns", "sandbox-seccomp-only")
-SAMPLE = ("read a secret", "write a file", "TCP", "UDP", "fork", "kill the host", "x32", "endless loop")
+SAMPLE = (
+    *("read a secret", "write a file", "TCP", "UDP", "fork", "kill the host", "kill the group", "x32", "endless loop"),
+    *(
+        "shared memory",
+        "named messages",
+        "signals of a descriptor",
+        "limits of the host",
+        "call of another architecture",
+    ),
+    *("library", "code of a callback", "no truth value", "two replies"),
+)
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -6,7 +6,9 @@ import json
 import math
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -78,6 +80,29 @@ def test_half_a_reply_is_late_and_none_is_the_end(answer: Answer) -> None:
         answer(frame(b"{}")[:-1])
 
 
+def test_a_reply_that_comes_byte_by_byte_holds_up_nothing() -> None:
+    ours, theirs = socket.socketpair()
+    worker = Worker(os.getpid(), None, socket=ours)  # type: ignore[arg-type]  # no call reaches a server
+    worker.send({"do": "use"})
+    theirs.sendall(HEADER.pack(MOST_REPLY))
+
+    def drip() -> None:
+        with suppress(OSError):
+            while True:
+                theirs.send(b"x")
+
+    writer = threading.Thread(target=drip)
+    writer.start()
+    try:
+        for _ in range(20):
+            with pytest.raises(TooLate):
+                worker.reply(1)
+    finally:
+        worker.close()
+        theirs.close()
+        writer.join()
+
+
 def test_a_closed_connection_is_the_end_of_a_worker() -> None:
     ours, theirs = socket.socketpair()
     worker = Worker(os.getpid(), None, socket=ours)  # type: ignore[arg-type]  # no call reaches a server
@@ -122,6 +147,13 @@ def test_a_reply_is_a_value_of_its_kind_or_an_error_of_the_template(said: dict[s
         assert found is None or found is not said
 
 
+def test_numbers_that_no_float_can_be_are_refused() -> None:
+    for value in (10**400, -(10**4000)):
+        with pytest.raises(TemplateError, match="something else than the partial credit"):
+            replies.score({"score": value})
+    assert replies.score({"score": 10**300}) == 1e300
+
+
 def test_a_verdict_is_about_the_fields_of_the_template_and_no_others() -> None:
     said = {"result": True, "field_results": {"a": True}, "field_scores": {"a": 1.0}, "remarks": [], "stable": True}
     said["composition_strategy"] = None
@@ -131,6 +163,9 @@ def test_a_verdict_is_about_the_fields_of_the_template_and_no_others() -> None:
         {"field_results": {"b": True}},
         {"field_results": {"a": "yes"}},
         {"field_scores": {"a": True}},
+        {"field_scores": {"a": 1.01}},
+        {"field_scores": {"a": 10**4000}},
+        {"field_scores": {"a": -1e300}},
         {"remarks": "x"},
         {"stable": None},
     ):

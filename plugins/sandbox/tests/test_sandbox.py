@@ -21,44 +21,14 @@ from karenina_sandbox import lockdown
 from karenina_sandbox.frames import KEPT
 from karenina_sandbox.runtime import SandboxRuntime
 from karenina_sandbox.settings import SandboxSettings
-from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
 from karenina_testing.checks import run_checks
 
-from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError, TemplateRefused
 from karenina_core.testing import runtime_checks
 
-PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
-MIXED = """
-from karenina.schemas.entities import BaseAnswer
-from pydantic import Field
-
-class Answer(BaseAnswer):
-    drug: str = VerifiedField("The drug that the response names", "Venetoclax", ExactMatch())
-    doses: list[int] = Field(description="The doses in mg")
-    seen: bool = VerifiedField("Whether it is named", True, TraceContains("Venetoclax"))
-
-    def ground_truth(self):
-        self.correct = {"doses": [100, 400]}
-        self.regex = {"mg": {"pattern": r"[0-9]+ mg", "expected": 2, "match_type": "count"}}
-
-    def verify(self) -> bool:
-        self.asked = getattr(self, "asked", 0) + 1
-        return sorted(self.doses) == self.correct["doses"] and self.seen
-
-    def verify_granular(self) -> float:
-        return len(set(self.doses) & set(self.correct["doses"])) / 2
-"""
-TRACE = "Take Venetoclax, 100 mg and then 400 mg."
-RIGHT = {"drug": "Venetoclax", "doses": [400, 100]}
-
-
-def source(body: str, begin: str = "") -> str:
-    return (
-        f'{begin}\nclass Answer(BaseAnswer):\n    said: str = Field(description="what is said")\n\n'
-        f"    def verify(self):\n        {body}\n"
-    )
+sys.path.append(str(Path(__file__).parent))
+from sandboxed import MIXED, PRIMITIVES, RIGHT, TRACE, children, judged, memory, runs, source
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +36,6 @@ def runtime() -> Iterator[SandboxRuntime]:
     made = SandboxRuntime(SandboxSettings(seconds=0.5, hard_seconds=60, load_seconds=20, kept=16))
     yield made
     made.close()
-
-
-async def judged(runtime: Any, text: str, data: Any = None, trace: str = TRACE) -> Any:
-    filled = await (await runtime.load(text, PRIMITIVES)).build({"said": "x"} if data is None else data)
-    return await filled.verify(trace)
 
 
 async def everything(runtime: Any, text: str, data: Any) -> dict[str, Any]:
@@ -82,11 +47,6 @@ async def everything(runtime: Any, text: str, data: Any) -> dict[str, Any]:
     said |= {"accepted": await accepted.verify(TRACE), "its_values": accepted.values(), "warnings": handle.warnings}
     facts = (handle.schema(), handle.fields(), handle.trace_fields(), handle.ground_truth(), dict(handle.accepted()))
     return said | {"facts": facts}
-
-
-def children(pid: int) -> list[int]:
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(number) for number in found]
 
 
 @pytest.mark.parametrize("data", [RIGHT, {"drug": "x", "doses": [100]}, {"drug": None, "doses": []}])
@@ -161,20 +121,29 @@ def test_templates_are_in_processes_apart_and_few_are_kept(runtime: SandboxRunti
             assert (await (await handle.build({"said": "x"})).verify("")).result is True
 
     asyncio.run(many())
-    before = _memory(runtime.pool.server.pid)
+    before = memory(runtime.pool.server.pid)
     asyncio.run(many())
     end = time.monotonic() + 20
-    while len(found := [pid for pid in children(runtime.pool.server.pid) if _runs(pid)]) > 17:
+    while len(found := [pid for pid in children(runtime.pool.server.pid) if runs(pid)]) > 17:
         assert time.monotonic() < end, f"{len(found)} processes are kept, where 16 and one that is ready may be"
         time.sleep(0.01)
-    assert _memory(runtime.pool.server.pid) < before + 5_000
+    assert memory(runtime.pool.server.pid) < before + 5_000
     assert before < 150_000
 
 
-def _memory(pid: int) -> int:
-    """Of a process, in kB."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+def test_a_process_with_much_memory_is_not_kept(runtime: SandboxRuntime) -> None:
+    text = source("self.kept = bytearray(b'x') * (100 << 20); return True")
+
+    async def run() -> list[bool]:
+        filled = await (await runtime.load(text, PRIMITIVES)).build({"said": "x"})
+        return [(await filled.verify("")).result for _ in range(3)]
+
+    assert asyncio.run(run()) == [True] * 3
+    server = runtime.pool.server.pid
+    end = time.monotonic() + 20
+    while large := [pid for pid in children(server) if runs(pid) and memory(pid) > memory(server) + 90_000]:
+        assert time.monotonic() < end, large
+        time.sleep(0.01)
 
 
 def test_what_was_filled_is_filled_again_where_its_process_has_ended(runtime: SandboxRuntime) -> None:
@@ -189,7 +158,7 @@ def test_what_was_filled_is_filled_again_where_its_process_has_ended(runtime: Sa
         first = await filled.granular()
         for worker in children(runtime.pool.server.pid):
             os.kill(worker, signal.SIGKILL)
-            while _runs(worker):
+            while runs(worker):
                 time.sleep(0.01)
         return [first, await filled.granular()]
 
@@ -243,7 +212,7 @@ def test_who_waits_no_more_leaves_no_process_at_work(runtime: SandboxRuntime) ->
         return (await judged(runtime, source("return True"))).result
 
     def at_work() -> list[int]:
-        found = [pid for pid in children(runtime.pool.server.pid) if _runs(pid)]
+        found = [pid for pid in children(runtime.pool.server.pid) if runs(pid)]
         return [pid for pid in found if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"]
 
     assert asyncio.run(run()) is True
@@ -264,7 +233,7 @@ def test_whatever_is_cancelled_or_killed_the_others_go_on(runtime: SandboxRuntim
     async def disturb() -> None:
         for _ in range(40):
             await asyncio.sleep(0.02)
-            if found := [pid for pid in children(runtime.pool.server.pid) if _runs(pid)]:
+            if found := [pid for pid in children(runtime.pool.server.pid) if runs(pid)]:
                 with suppress(ProcessLookupError):
                     os.kill(draw.choice(found), signal.SIGKILL)
 
@@ -318,38 +287,9 @@ def test_all_of_it_ends_with_the_host() -> None:
         host.kill()
     assert len(workers) >= 2
     end = time.monotonic() + 20
-    while time.monotonic() < end and any(_runs(pid) for pid in (server, *workers)):
+    while time.monotonic() < end and any(runs(pid) for pid in (server, *workers)):
         time.sleep(0.05)
-    assert [pid for pid in (server, *workers) if _runs(pid)] == []
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def test_a_worker_has_no_rights_and_cannot_get_any(runtime: SandboxRuntime) -> None:
-    asyncio.run(runtime.load(MIXED, PRIMITIVES))
-    server = runtime.pool.server.pid
-    (worker, *_) = [pid for pid in children(server) if _runs(pid)]
-    facts = dict(line.split(":\t", 1) for line in Path(f"/proc/{worker}/status").read_text().splitlines())
-    assert (facts["NoNewPrivs"], facts["Seccomp"], facts["Threads"]) == ("1", "2", "1")
-    assert {int(facts[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
-    assert "0" not in facts["Uid"].split()
-    limits = Path(f"/proc/{worker}/limits").read_text().splitlines()
-    for name in ("Max processes", "Max file size", "Max core file size", "Max locked memory"):
-        (line,) = [line.removeprefix(name) for line in limits if line.startswith(name)]
-        assert line.split()[:2] == ["0", "0"]
-    full = asyncio.run(runtime.load(MIXED, PRIMITIVES)).isolation == "sandbox-full"
-    if full and os.geteuid() == 0:  # others may not look into a process that cannot be dumped
-        assert sorted(os.listdir(f"/proc/{worker}/fd")) == ["0", "1", "2", "3"]
-        assert {os.readlink(f"/proc/{worker}/fd/{number}") for number in "012"} == {"/dev/null"}
-        assert Path(f"/proc/{worker}/environ").read_bytes() == b""
-        for kind in ("net", "ipc", "uts", "mnt"):
-            assert os.readlink(f"/proc/{worker}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
-        assert os.listdir(f"/proc/{worker}/root") == []
+    assert [pid for pid in (server, *workers) if runs(pid)] == []
 
 
 def test_ending_and_interrupting_twice_is_nothing(runtime: SandboxRuntime) -> None:

@@ -110,7 +110,7 @@ def _measured(data: bytes, label: str) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             parts = packed.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError) as error:
+    except (zipfile.BadZipFile, ValueError, RuntimeError, OSError, EOFError) as error:
         raise BenchmarkError(f"{label} is no workbook: {one_line(error)}; save it as .xlsx") from None
     unpacked = sum(part.file_size for part in parts)
     if len(parts) > MOST_PARTS or unpacked > MOST_UNPACKED or unpacked > MOST_RATIO * max(len(data), 10_000):

@@ -8,6 +8,7 @@ from typing import Any
 from karenina_judging.asking import text_to_judge
 from karenina_judging.judgment import INVENTED_QUOTATIONS, NOT_PERFORMED, READS, Judgment, code_alone, fillable
 from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.handle import TemplateHandle
 from karenina_vocabulary.kinds import StrategyRegistry
 
 from karenina_core import Category, Skip, Stage, VerificationContext, feature, hookimpl
@@ -22,6 +23,7 @@ ABSTENTION_BESIDE_VALUES = "abstention_beside_values"
 """The caveat of a result whose judge claims an abstention and extracts every field all the same."""
 
 INVENTED = "attributes_with_invented_excerpts"
+BEYOND = "values_beyond_excerpts"
 
 
 class ParseTemplate(Stage):
@@ -38,7 +40,7 @@ class ParseTemplate(Stage):
     )
     result_fields = (
         *("parsed_llm_response", "evaluation_input", "used_full_trace", "trace_extraction_error"),
-        *("judge_channel", "judge_repairs", "ungrounded_values", INVENTED, *NOT_PERFORMED),
+        *("judge_channel", "judge_repairs", "ungrounded_values", INVENTED, BEYOND, *NOT_PERFORMED),
     )
     extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric") & ~feature("agentic_parsing")
@@ -78,6 +80,9 @@ class ParseTemplate(Stage):
         context.set_result_field("ungrounded_values", nowhere)
         if nowhere:
             context.extend_result_field("caveats", [UNGROUNDED])
+        if judgment.bound:
+            quoted = judgment.evidence[ArtifactKeys.EXTRACTED_EXCERPTS]
+            context.set_result_field(BEYOND, _beyond(handle, values, quoted, given.text))
         performed, detected = map(context.get_result_field, ("abstention_check_performed", "abstention_detected"))
         undecided = bool(performed) and detected is None
         if undecided and not judgment.filled.nulls and any(field.verified for field in handle.fields()):
@@ -86,6 +91,19 @@ class ParseTemplate(Stage):
         context.set_result_field("judge_channel", judgment.channel)
         context.set_result_field("judge_repairs", judgment.repairs)
         _keep_evidence(context, judgment.evidence)
+
+
+def _beyond(handle: TemplateHandle, values: Mapping[str, Any], quoted: Mapping[str, Any], text: str) -> tuple[str, ...]:
+    """The fields with excerpts that do not hold their value: the passages count, as they are in the text."""
+    passages = {
+        name: "\n".join(text[row["start"] : row["end"]] for row in rows if row["text"]) for name, rows in quoted.items()
+    }
+    return tuple(
+        name
+        for about in handle.fields()
+        if (passage := passages.get(about.name))
+        for name in ungrounded([about], values, passage)
+    )
 
 
 def _keep_evidence(context: VerificationContext, evidence: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -216,7 +217,7 @@ class ModelFilled:
             return self._compared().granular if self._answer.__verified__ else None
         self._show(self._compared())
         score = self._call("verify_granular")
-        if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) < float("inf"):
+        if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= sys.float_info.max:
             raise TemplateError(f"verify_granular() returned {score!r}; it must return a finite number")
         return float(score)
 

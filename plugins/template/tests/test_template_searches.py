@@ -9,6 +9,8 @@ import threading
 import time
 import unicodedata
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from karenina_template.language.primitives.text import RegexMatch, TraceRegex
 from karenina_template.language.searches import SECONDS, Expression, expression, listed, run_patterns
+from karenina_vocabulary.handle import LONGEST_PATTERN
+from karenina_vocabulary.traits import RegexRubricTrait
 
 LAW = settings(
     database=None,
@@ -188,6 +192,16 @@ def test_repetitions_that_would_crash_the_engine_are_refused(pattern: str) -> No
 )
 def test_usual_repetitions_are_not(pattern: str) -> None:
     assert expression(pattern).search("") is None or pattern == "(?:ab){0,9999}"
+
+
+def test_a_pattern_that_takes_long_to_be_compiled_is_refused() -> None:
+    names = "|".join(f"gene{number}" for number in range(9_000))
+    assert expression(names).search("has gene7")
+    longer = names + "x" * LONGEST_PATTERN
+    makers: tuple[Callable[..., Any], ...] = (expression, TraceRegex, partial(RegexRubricTrait, name="n"))
+    for made in makers:
+        with pytest.raises(ValueError, match="100,000 are the most"):
+            made(pattern=longer)
 
 
 def test_an_expression_can_be_copied_and_compared() -> None:

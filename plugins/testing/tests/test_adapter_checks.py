@@ -32,12 +32,10 @@ def test_recorded_answers_pass() -> None:
     check_adapter(spec_of("manual"), **declared_options("manual")["manual"])
 
 
-def test_litellm_passes_but_for_its_logging_task(caplog: pytest.LogCaptureFixture) -> None:
+def test_litellm_passes(caplog: pytest.LogCaptureFixture) -> None:
     """All in one test, because importing litellm takes seconds."""
     caplog.set_level(logging.CRITICAL)
-    options = declared_options("litellm")["litellm"]
-    assert set(options["expected_failures"]) == {"closing"}
-    check_adapter(spec_of("litellm"), **options)
+    check_adapter(spec_of("litellm"))
 
 
 @pytest.mark.parametrize("interface", ["langchain_deep_agents", "openrouter"])

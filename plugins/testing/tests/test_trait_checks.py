@@ -389,7 +389,7 @@ class NeedsText(NeedsWords):
 
 class Holds(Marks):
     async def evaluate(self, traits: Sequence[Any], case: TraitCase) -> Mapping[str, TraitScore]:
-        time.sleep(0.6 if len(case.given.text) > 100_000 else 0)
+        time.sleep(2 if len(case.given.text) > 100_000 else 0)  # the watch may be slow where the machine is busy
         return await super().evaluate(traits, case)
 
 

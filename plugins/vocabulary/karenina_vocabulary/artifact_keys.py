@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from karenina_core.pipeline.keys import CoreKeys, Key
+from karenina_core.pipeline.artifact_keys import CoreKeys, Key
 
 
 class ArtifactKeys(CoreKeys):

@@ -128,6 +128,9 @@ class DeepJudgmentPart(ResultPart):
     attributes_with_invented_excerpts: tuple[str, ...] = field(default=(), converter=texts)
     """Those of them for which the judge gave quotations to the end, none of which is in the text; of the others it had
     nothing to quote."""
+    values_beyond_excerpts: tuple[str, ...] = field(default=(), converter=texts)
+    """Attributes with a text, number or date that is in none of their excerpts; looked for with
+    `deep_judgment_bind_values`."""
     deep_judgment_search_enabled: bool = False
     hallucination_risk_assessment: Mapping[str, str] | None = None
 

@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from karenina_core.values.rubric import RubricTrait
 
+from .handle import LONGEST_PATTERN
 from .record_traits import TemplateKind, as_kind, check_fields
 
 ScoreKind = Literal["boolean", "score", "literal"]
@@ -218,6 +219,8 @@ class RegexRubricTrait(RubricTrait):
 
     @pattern.validator
     def _check_pattern(self, _: object, value: str) -> None:
+        short = len(value) <= LONGEST_PATTERN
+        _require(self, short, f"a pattern of {len(value):,} characters; {LONGEST_PATTERN:,} are the most")
         try:
             re.compile(value)
         except re.error as error:

@@ -4,8 +4,8 @@ that asks it, one that looks for the reference in the answer, and one that makes
 from pkgutil import resolve_name
 
 from karenina_core import AdapterSpec, Category, Stage, VerificationContext, hookimpl
+from karenina_core.pipeline.artifact_keys import CoreKeys
 from karenina_core.pipeline.assemble import bare_result
-from karenina_core.pipeline.keys import CoreKeys
 from karenina_core.ports import LLMResponse, Message, PortCapabilities, UsageMetadata
 
 

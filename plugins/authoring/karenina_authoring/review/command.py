@@ -28,17 +28,15 @@ from karenina_cli.options.options import FILE, json_option
 )
 @click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, to prove them too.")
 @json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     benchmark: Path,
     sheet: Path | None,
     decided: Path | None,
     runs: tuple[Path, ...],
     output: Path | None,
     version: str | None,
-    **options: bool,
+    trust: bool,
+    as_json: bool,
 ) -> None:
     """Write the items of BENCHMARK into a sheet, with their state, proof and audit, and blank columns for a reviewer;
     or apply what was decided there: accept, edit or reject in the column "review decision".
@@ -49,6 +47,7 @@ def command(
 
     Exit code 1: a row cannot be applied; then none is.
     """
+    ctx = click.get_current_context()
     if (sheet is None) == (decided is None):
         raise click.UsageError("give --sheet FILE to write a sheet, or --apply FILE to apply one", ctx)
     if sheet is not None and (output is not None or version is not None):
@@ -58,7 +57,6 @@ def command(
     from .printed import apply_sheet, write_sheet
 
     if sheet is not None:
-        write_sheet(benchmark, sheet, runs, **options)
+        write_sheet(benchmark, sheet, runs, trust=trust, as_json=as_json)
     elif decided is not None:
-        apply_sheet(benchmark, decided, output or benchmark, version, **options)
-    ctx.exit(0)
+        apply_sheet(benchmark, decided, output or benchmark, version, trust=trust, as_json=as_json)

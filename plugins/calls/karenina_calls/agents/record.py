@@ -19,7 +19,7 @@ from karenina_core.values.message import (
 )
 
 from ..ports.text import sanitize, sanitize_data
-from ..secrets.cleaning import removal_flags
+from ..secrets.incoming import removal_flags
 from ..secrets.redaction import Secrets
 from ..tools.agent_loop import TRUNCATED
 from ..tools.tool_calls import shortened_answer

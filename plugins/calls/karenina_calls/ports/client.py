@@ -28,7 +28,7 @@ from karenina_core.values.identity import ModelIdentity
 from karenina_core.values.message import Message, UsageMetadata
 
 from ..records.call_facts import record_of
-from ..secrets.cleaning import Cleaner
+from ..secrets.incoming import Cleaner
 from ..secrets.redaction import Secrets
 from ..tools.agent_loop import in_time, is_proper, run_agent_loop
 from ..tools.tool_servers import OfferedTools

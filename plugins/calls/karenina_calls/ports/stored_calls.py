@@ -20,7 +20,7 @@ from ..records.call_facts import CallFacts, Place, attempts_so_far, facts_of_fai
 from ..records.prices import priced
 from ..records.refusals import Refusals
 from ..records.requests import KeptRequest, error_from, error_to
-from ..secrets.cleaning import Cleaner
+from ..secrets.incoming import Cleaner
 from ..secrets.redaction import Secrets
 from ..tools.agent_loop import out_of_time
 from ..tools.tool_servers import address_digest

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 MOST_NESTED = 64
 """Levels of objects and lists. No schema asks for more, and all later code can walk this many."""
 SURROGATES = re.compile("[\ud800-\udfff]")
+INVISIBLE: Mapping[str, str] = {
+    "tag": "\U000e0000-\U000e007f",
+    "bidi": "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069",
+    "zero_width": "\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0",
+    "variation_selector": "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef",
+    "soft_hyphen": "\u00ad",
+}
+"""Characters that nobody sees and models read, by kind: ranges of a class of `re`."""
+EMOJI = "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+JOINING = "(?![\u061c\u17b4\u17b5\u180b-\u180f])[\u0590-\u109f\u1700-\u18af\ua800-\uabdf\ufb50-\ufdff\ufe70-\ufefc]"
+"""Letters of scripts that are written from right to left, or with joiners."""
+IDEOGRAPH = "[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+SPELT = (
+    "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f",  # the flag of a part of a country
+    "[#*0-9]\ufe0f\u20e3",
+    f"{EMOJI}[\ufe0e\ufe0f]?(?:\u200d{EMOJI}\ufe0f?)*",
+    f"{IDEOGRAPH}[\ufe00-\ufe0f\U000e0100-\U000e01ef]",
+    f"{JOINING}[\u061c\u180b-\u180d\u200c-\u200f]",
+)
+"""Where such characters belong: in emoji, variants of ideographs, and one after a letter of `JOINING`. Unicode 15.1,
+chapters 9, 12, 13 and 23, and UTS 51."""
 
 
 def sanitize(text: str) -> tuple[str, tuple[str, ...]]:
@@ -34,6 +57,26 @@ def clean(text: str, flags: dict[str, None]) -> str:
     text, found = sanitize(text)
     flags.update(dict.fromkeys(found))
     return text
+
+
+def invisible(text: str) -> Counter[str]:
+    """How many invisible characters are in a text, by the kinds of `INVISIBLE`; not those that belong there."""
+    if text.isascii():
+        return Counter()
+    return Counter(kind for found in _invisible().finditer(text) if (kind := found.lastgroup) is not None)
+
+
+def with_invisible(text: str, written: Callable[[re.Match[str]], str]) -> str:
+    """The text with what `invisible` counts written in another way."""
+    if text.isascii():
+        return text
+    return _invisible().sub(lambda found: found[0] if found.lastgroup is None else written(found), text)
+
+
+@cache
+def _invisible() -> re.Pattern[str]:
+    kinds = (f"(?P<{kind}>[{ranges}])" for kind, ranges in INVISIBLE.items())
+    return re.compile("|".join([*SPELT, *kinds]))
 
 
 def text_or_none(value: Any) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ..options.gates import gate_options
 from ..options.options import FILE, benchmark_option, options_of_a_later_run, run_argument
 from ..plugin_options import LaterCommand
 from ..root import ARGUMENTS
@@ -23,6 +24,7 @@ from ..root import ARGUMENTS
 @click.option("--retry-failed", is_flag=True, help="Also try items again whose errors would come again.")
 @benchmark_option
 @options_of_a_later_run()
+@gate_options
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     """Finish the run in DIR. What is done stays; what was asked is not asked again; items that ended in a transient

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from ..options.options import COUNT, FILE, model_options, run_options, work_options
+from ..options.gates import gate_options
+from ..options.options import FILE, model_options, replicates_option, run_options, work_options
 from ..plugin_options import VerifyCommand
 from ..root import ARGUMENTS
 
@@ -23,7 +24,7 @@ from ..root import ARGUMENTS
     help="Which questions: positions in the file, counted from 0, ranges with both ends, or ids. An id wins over a "
     "position that looks the same.",
 )
-@click.option("--replicates", type=COUNT, metavar="N", help="Independent answers per question and model.")
+@replicates_option
 @click.option(
     "--out",
     type=FILE,
@@ -68,18 +69,27 @@ from ..root import ARGUMENTS
     help="Write all results to this file as well when the run is done; its suffix says in which format (.json, .csv, "
     ".parquet, ...). One that is there is replaced. Repeatable.",
 )
+@click.option(
+    "--canaries",
+    is_flag=True,
+    default=None,
+    help="Have every judge also read wrong answers that tell it to take them for right ones; the run fails where one "
+    "obeys more often than run.canary_threshold allows.",
+)
 @work_options(spent="the run may spend", sinks="Write results there too.")
+@gate_options
 @click.pass_context
 def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     """Ask models the questions of a BENCHMARK, judge their answers, and keep the results in a run directory.
 
     A flag wins over the environment (KARENINA_CONCURRENCY and the like), the environment over the file of --config,
-    and that over the defaults. The interface and address options apply to the models named by --answering-model or
-    --parsing-model, else to those of the configuration file.
+    that over the preset, and the preset over the defaults. The interface and address options apply to the models named
+    by --answering-model or --parsing-model, else to those of the configuration.
 
     \b
     Exit codes: 0 every item has an outcome, 3 some items ended in an error or every score of a type of trait failed,
-    1 could not run, 2 wrong usage, 74 the run directory cannot be written, 130 interrupted.
+    1 could not run, 2 wrong usage, 4 a gate (--min-..., --must-pass, --max-errors) failed or a judge obeyed more
+    canaries than it may, 74 the run directory cannot be written, 130 interrupted.
     """
     from ..verification import verify
 

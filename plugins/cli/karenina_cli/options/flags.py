@@ -14,8 +14,9 @@ from attrs import evolve
 from karenina_calls.secrets.known_secrets import OF_HEADERS, secrets_among, secrets_in_endpoint
 from karenina_calls.tools.tool_servers import secrets_in_address
 from karenina_runs.answers.answers import MissPolicy, ReplayStore, as_store
-from karenina_runs.config.config_file import Flags, RunConfig, load_config, parse_setting
+from karenina_runs.config.config_file import Flags, Layer, RunConfig, load_config, parse_setting
 from karenina_runs.config.config_models import ModelFlags
+from karenina_runs.config.presets import preset_layer
 from karenina_runs.config.saved_config import rebuilt
 from karenina_runs.results.sinks import without_password
 
@@ -35,13 +36,16 @@ RUN_FIELDS = {
     "concurrency": "concurrency",
     "budget_usd": "budget_usd",
     "budget_tokens": "budget_tokens",
+    "canaries": "canaries",
 }
 
 
-def configured(options: Mapping[str, Any], *, trust_line: str = "", models: bool = True) -> RunConfig:
+def configured(
+    options: Mapping[str, Any], *, trust_line: str = "", models: bool = True, base: Layer | None = None
+) -> RunConfig:
     """The configuration of a command that has the shared options. Raises ConfigError.
 
-    `trust_line` is what to type to run Python templates in this process.
+    `trust_line` is what to type to run Python templates in this process. `base` takes the place of the environment.
     """
     flags = Flags(
         run={field: options[name] for name, field in RUN_FIELDS.items() if options.get(name) is not None},
@@ -53,7 +57,9 @@ def configured(options: Mapping[str, Any], *, trust_line: str = "", models: bool
         trust=options.get("trust", False),
         **({"trust_line": trust_line} if trust_line else {}),
     )
-    loaded = load_config(options["config"], (*options["sets"], *plugin_settings(options)), flags, models=models)
+    preset = preset_layer(options["preset"]) if options["preset"] is not None else None
+    sets = (*options["sets"], *plugin_settings(options))
+    loaded = load_config(options["config"], sets, flags, models=models, base=base, preset=preset)
     return checked_plugins(loaded, options)
 
 

@@ -49,6 +49,11 @@ def settings_options(config: str, setting: str) -> Callable[[F], F]:
 
 
 run_options = together(
+    click.option(
+        "--preset",
+        metavar="NAME|FILE",
+        help="A configuration that was saved with `karenina preset save`. All others win over it.",
+    ),
     settings_options(
         "Settings in TOML. Only a file named here is read, never one that lies in the working directory.",
         "One setting: run.FIELD, models.NAME.FIELD or plugins.NAME.FIELD. The value is read as TOML, else as a text. "
@@ -79,14 +84,26 @@ def sink_option(effect: str) -> Callable[[F], F]:
     return click.option("--sink", "sinks", multiple=True, metavar="NAME:TARGET", help=f"{effect} Repeatable.")
 
 
-def work_options(*, spent: str, sinks: str) -> Callable[[F], F]:
-    """Of commands that ask models: `spent` says what the budgets are about, `sinks` what is written to them."""
+replicates_option = click.option(
+    "--replicates", type=COUNT, metavar="N", help="Independent answers per question and model."
+)
+
+
+def limit_options(spent: str) -> Callable[[F], F]:
+    """How much is asked at a time and in all: `spent` says what the budgets are about."""
     positive = click.FloatRange(min=0, min_open=True)
     dollars = f"US dollars that {spent}. When they are spent, nothing new is asked."
     return together(
         click.option("--concurrency", type=COUNT, metavar="N", help="Items in flight."),
         click.option("--budget-usd", type=positive, metavar="X", help=dollars),
         click.option("--budget-tokens", type=COUNT, metavar="N", help=f"Tokens, in and out, that {spent}."),
+    )
+
+
+def work_options(*, spent: str, sinks: str) -> Callable[[F], F]:
+    """Of commands that ask models: `spent` as of `limit_options`, `sinks` says what is written to them."""
+    return together(
+        limit_options(spent),
         sink_option(sinks),
         click.option("--trust", is_flag=True, help="Run the file's Python templates in this process, unprotected."),
         click.option("--quiet", is_flag=True, help="No progress on stderr."),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from karenina_runs.summaries.gates import Gate
+
 from .compare import compare, compare_models
-from .gates import Gate, Limits, gates
+from .gates import Limits, gates
 from .values import Answers, Comparison, Flip, Pair, Row, Test, Tie
 
 __all__ = [

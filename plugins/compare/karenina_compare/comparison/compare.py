@@ -47,13 +47,11 @@ def compare(
     items_a, items_b = ([Item.of(result) for result in own] for own in (a, b))
     first, second = ([item.result for item in items] for items in (items_a, items_b))
     measures = Measures.of([*items_a, *items_b])
-    chosen = measures.chosen(metrics)
-    limited = measures.limited(chosen)
+    limited = measures.limited(chosen := measures.chosen(metrics))
     sides_a, sides_b = sides_of(items_a, limited, planned[0]), sides_of(items_b, limited, planned[1])
     mapping = _mapping(sides_a, sides_b, models, judges)
     pairs = paired(sides_a, sides_b, *mapping)
-    changed = _changed(first, second)
-    if changed and not unchanged:
+    if (changed := _changed(first, second)) and not unchanged:
         raise ConfigError(refusal(changed))
     groups = groups_of([*first, *second], cluster)
     facing = [_facing(p, measure, sides_a, sides_b, groups, level, changed) for p in pairs for measure in chosen]

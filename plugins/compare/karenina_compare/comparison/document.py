@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 from attrs import asdict
 from karenina_cli.output import inline, printable
-from karenina_runs.summaries.estimates import Interval
+from karenina_runs.summaries.gates import Gate
+from karenina_runs.summaries.intervals import Interval
 
-from .gates import Gate
 from .values import Answers, Comparison, Flip, Question, Row
 from .wording import change, headline, line, models, notable
 

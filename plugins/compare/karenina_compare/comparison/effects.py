@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from attrs import evolve, field, frozen
-from karenina_runs.summaries.estimates import Interval
+from karenina_runs.summaries.intervals import Interval
 
 from ..measures import Measure
 from ..statistics.paired import flips, mcnemar, paired_rate_difference, paired_test

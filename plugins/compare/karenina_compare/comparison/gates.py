@@ -6,15 +6,13 @@ from collections.abc import Iterator
 
 from attrs import frozen
 from karenina_cli.summary import percent
+from karenina_runs.summaries.gates import SLACK, Gate
 
 from karenina_core.errors import plural
 
 from ..headline import Numbers
 from .values import Comparison, Row
 from .wording import counts, models, signed
-
-SLACK = 1e-9
-"""Shares that differ by less are the same: sums of thirds are not exact."""
 
 
 @frozen(kw_only=True)
@@ -29,18 +27,6 @@ class Limits:
     """The smallest share of the questions of either side that must be compared, in every row."""
     pass_rate: float | None = None
     """The smallest pass rate of every model in B, of all items: one without a verdict counts as one that fails."""
-
-
-@frozen
-class Gate:
-    """One condition and what became of it."""
-
-    name: str
-    """`regression`, `coverage` or `pass rate`."""
-    about: str
-    """The models, and the metric."""
-    passed: bool
-    message: str
 
 
 def gates(comparison: Comparison, limits: Limits) -> tuple[Gate, ...]:

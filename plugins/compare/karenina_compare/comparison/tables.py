@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from attrs import astuple
 from karenina_cli.output import Part, Table, inline, printable
+from karenina_runs.summaries.gates import Gate
 
-from .gates import Gate
 from .values import Comparison
 from .wording import GATES, HEAD, TIED, TIES, changed, changes, headline, line, notable, notes_on, sides, tied
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from attrs import field, frozen
-from karenina_runs.summaries.estimates import Interval
+from karenina_runs.summaries.intervals import Interval
 
 from ..headline import Headline
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 from karenina_cli.summary import percent
-from karenina_runs.summaries.estimates import Interval
+from karenina_runs.summaries.intervals import Interval
 
 from karenina_core.errors import plural
 

@@ -6,7 +6,7 @@ what it computes and where the formula is from. numpy and scipy are imported by 
 
 from __future__ import annotations
 
-from karenina_runs.summaries.estimates import Estimate, Interval
+from karenina_runs.summaries.intervals import Estimate, Interval
 
 from .inputs import SEED, StatisticsError
 from .means import cluster_mean, mean_interval

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 
-from karenina_runs.summaries.estimates import NO_SPREAD, NO_VALUES, Estimate, Interval, t_quantile
+from karenina_runs.summaries.intervals import NO_SPREAD, NO_VALUES, Estimate, Interval, t_quantile
 
 from .arrays import Floats, np
 from .inputs import ROUNDING, Numbers, cluster_codes, fraction, numbers

@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Iterable
 
 from attrs import frozen
-from karenina_runs.summaries.estimates import Estimate, Interval
+from karenina_runs.summaries.intervals import Estimate, Interval
 
 from .inputs import Numbers, StatisticsError, differences, fraction, pairs, whole
 from .means import cluster_mean, mean_interval

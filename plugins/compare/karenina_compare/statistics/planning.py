@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from attrs import field, frozen
-from karenina_runs.summaries.estimates import t_quantile
+from karenina_runs.summaries.intervals import t_quantile
 
 from .arrays import np
 from .inputs import StatisticsError, fraction, numbers, positive, whole

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from attrs import frozen
-from karenina_runs.summaries import estimates
-from karenina_runs.summaries.estimates import Interval
+from karenina_runs.summaries import intervals
+from karenina_runs.summaries.intervals import Interval
 
 from .inputs import Numbers, StatisticsError, counts, fraction, numbers, whole
 from .means import cluster_totals
@@ -20,10 +20,10 @@ from .quantiles import beta_quantile
 
 
 def wilson(successes: int, trials: int, level: float = 0.95) -> Interval | None:
-    """Wilson's score interval without continuity correction: see `karenina_runs.summaries.estimates.wilson`."""
+    """Wilson's score interval without continuity correction: see `karenina_runs.summaries.intervals.wilson`."""
     k, n = counts(successes, trials)
     fraction(level, "level")
-    return estimates.wilson(k / n, n, level) if n else None
+    return intervals.wilson(k / n, n, level) if n else None
 
 
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interval | None:
@@ -56,10 +56,10 @@ def jeffreys(successes: int, trials: int, level: float = 0.95) -> Interval | Non
     return Interval(low, high, level, "jeffreys")
 
 
-def cluster_rate(values: Numbers, clusters: Iterable[Hashable], level: float = 0.95) -> estimates.Estimate:
+def cluster_rate(values: Numbers, clusters: Iterable[Hashable], level: float = 0.95) -> intervals.Estimate:
     """The rate of all values, passes (1) and failures (0), with Wilson's interval for as many items as they are worth.
 
-    The formula and its sources: `karenina_runs.summaries.estimates.cluster_rate`. One cluster has no interval: `note`
+    The formula and its sources: `karenina_runs.summaries.intervals.cluster_rate`. One cluster has no interval: `note`
     says so.
     """
     array = numbers(values)
@@ -67,7 +67,7 @@ def cluster_rate(values: Numbers, clusters: Iterable[Hashable], level: float = 0
         raise StatisticsError("the values are not all 0 or 1; for scores use cluster_mean")
     totals, sizes = cluster_totals(array, clusters)
     counts = zip(map(int, totals), map(int, sizes), strict=True)
-    return estimates.cluster_rate(estimates.Clusters.of(counts), level=fraction(level, "level"))
+    return intervals.cluster_rate(intervals.Clusters.of(counts), level=fraction(level, "level"))
 
 
 @frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from attrs import evolve
-from karenina_runs.summaries.estimates import Estimate
+from karenina_runs.summaries.intervals import Estimate
 
 from .arrays import Floats, np
 from .inputs import Numbers, StatisticsError, whole, wholes

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable
 from typing import Literal
 
 from attrs import frozen
-from karenina_runs.summaries.estimates import NO_SPREAD, NO_VALUES, Estimate, Interval
+from karenina_runs.summaries.intervals import NO_SPREAD, NO_VALUES, Estimate, Interval
 
 from .arrays import Floats, Integers, np
 from .inputs import SEED, Numbers, StatisticsError, differences, fraction, numbers, whole

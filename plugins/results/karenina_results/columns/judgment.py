@@ -135,6 +135,7 @@ EXCERPT_ADDED = (
 
 HAS_EXCERPTS = _of_field(lambda part, name: bool(quoted(excerpts_of(part.extracted_excerpts, name))))
 ONLY_INVENTED = _of_field(lambda part, name: name in part.attributes_with_invented_excerpts)
+BEYOND_EXCERPTS = _of_field(lambda part, name: name in part.values_beyond_excerpts)
 JUDGMENT = Table(
     "judgment",
     (
@@ -163,6 +164,7 @@ JUDGMENT = Table(
         *EXCERPT_ADDED,
         *stored("template", "boolean", "verify_result"),
         own("attribute_only_invented", "boolean", ONLY_INVENTED, "Whether all its quotations are."),
+        own("attribute_value_beyond_excerpts", "boolean", BEYOND_EXCERPTS, "With `deep_judgment_bind_values`."),
         *ADDED,
     ),
     _of_fields,

@@ -110,7 +110,7 @@ CAVEATS = Column(
     "readably whether an agent is needed), `ungrounded_values` (extracted values do not occur in the answer), "
     "`unquoted_abstention`, `contradictory_abstention` and `contradictory_sufficiency` (the judge of a check could not "
     "be believed, nothing was decided), `abstention_beside_values` (it claims an abstention beside a template with all "
-    "values), and what stages of other packages report.",
+    "values), `invisible_characters` (the answer has some), and what stages of other packages report.",
 )
 RECURSION = Column("recursion_limit_reached", "boolean", at("generation.recursion_limit_reached"))
 IDENTITY = (

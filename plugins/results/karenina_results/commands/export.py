@@ -13,7 +13,7 @@ import click
     "--format",
     "format_",
     metavar="NAME",
-    help="json, jsonl, csv, parquet, sqlite, or what a plugin brings. Default: by the suffix of FILE.",
+    help="json, jsonl, csv, parquet, sqlite, junit, or what a plugin brings. Default: by the suffix of FILE.",
 )
 @click.option(
     "-o",

@@ -1,4 +1,4 @@
-"""The file formats json, jsonl, csv, parquet and sqlite."""
+"""The file formats json, jsonl, csv, parquet, sqlite and junit."""
 
 from __future__ import annotations
 
@@ -16,3 +16,4 @@ def karenina_register_formats(registry: Any) -> None:
     registry.add("karenina_results.formats.csv_file:CsvFile", name="csv")
     registry.add("karenina_results.formats.parquet_file:ParquetFile", name="parquet")
     registry.add("karenina_results.sinks.sqlite:SqliteFile", name="sqlite")
+    registry.add("karenina_results.formats.junit_file:JunitFile", name="junit")

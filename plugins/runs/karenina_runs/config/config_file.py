@@ -1,4 +1,5 @@
-"""Where a run's configuration comes from: `karenina.toml`, the environment, `--set` and the command line's flags.
+"""Where a run's configuration comes from: a preset, `karenina.toml`, the environment, `--set` and the command line's
+flags.
 
 The file is read where the user names it and nowhere else. A `karenina.toml` that lies in the working directory is
 ignored, because a folder that came with a shared benchmark could otherwise send keys to an address of its own.
@@ -15,8 +16,8 @@ ignored, because a folder that came with a shared benchmark could otherwise send
 
     [plugins.NAME]                   # settings of a plugin
 
-Later layers win: file, environment, `--set`, flags. Tables are merged key by key, everything else is replaced; switches
-of features are applied one after the other.
+Later layers win: preset, file, environment, `--set`, flags. Tables are merged key by key, everything else is replaced;
+switches of features are applied one after the other.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ from karenina_core.values.config import VerificationConfig, facts, switches
 from karenina_core.values.fields import texts
 from karenina_core.values.sections import toml_or_text
 
-from .config_models import ModelFlags, Supplied, Tables, configured_models, structure_fields
+from .config_models import COMMAND_LINE, ModelFlags, Supplied, Tables, configured_models, structure_fields
 
 T = TypeVar("T")
 TABLES = ("run", "models", "plugins")
 LISTS = ("disable", "only")
+ENVIRONMENT = "the environment"
 
 
 @frozen(kw_only=True)
@@ -66,8 +68,23 @@ class RunConfig:
 
     app: Karenina
     config: VerificationConfig
-    interfaces: Mapping[str, str] = field(factory=dict)
-    """The interfaces that tables of models name which are in `run`, by the place of the setting."""
+    layers: tuple[Layer, ...] = field(default=(), repr=False)
+    """What it was made of, the lowest first, and then of the flags."""
+    flags: Flags = field(factory=Flags, repr=False)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The tables of all layers in one, without what flags say."""
+        return merged(layer.table for layer in self.layers)
+
+    @property
+    def interfaces(self) -> dict[str, str]:
+        """The interfaces that tables of models name which are in `run`, by the place of the setting."""
+        run, tables = _table(self.document.get("run")), _table(self.document.get("models"))
+        listed: list[Any] = [run.get(f"{role}_models") for role in ("answering", "parsing")]
+        names = dict.fromkeys(name for texts in listed if is_texts(texts) for name in texts)
+        found = {name: _table(tables.get(name)).get("interface") for name in names}
+        return {f"models.{name}.interface": text for name, text in found.items() if isinstance(text, str)}
 
 
 def load_config(
@@ -77,21 +94,23 @@ def load_config(
     *,
     models: bool = True,
     base: Layer | None = None,
+    preset: Layer | None = None,
 ) -> RunConfig:
     """Read all layers and make the application and the configuration.
 
     `sets` are texts `key.path=value`. `models=False` leaves the models out, for what calls none. `base` is the
-    lowest layer in place of the environment: the configuration of a run that is resumed. Raises
-    ConfigError with every problem of every layer.
+    lowest layer in place of the environment: the configuration of a run that is resumed. `preset` is the layer below
+    the file. Raises ConfigError with every problem of every layer.
     """
     flags = flags or Flags()
     problems: list[Problem] = []
-    layers = [
+    layers = (
         base or Layer("", {}),
+        preset or Layer("", {}),
         _attempt(problems, lambda: read_layer(path) if path else None) or Layer("", {}),
         (_attempt(problems, lambda: environment_layer(os.environ)) if base is None else None) or Layer("", {}),
         _attempt(problems, lambda: settings_layer(sets)) or Layer("", {}),
-    ]
+    )
     supplied = {flag: _attempt(problems, flag.read) for flag in flags.supplied} if models else {}
     app = _attempt(problems, lambda: _application(layers), layers)
 
@@ -104,15 +123,7 @@ def load_config(
     config = _attempt(problems, lambda: configure(layers, flags, resolve, supplied=supplied, models=models))
     if problems or app is None or config is None:
         raise ConfigError(dict.fromkeys(problems))
-    return RunConfig(app=app, config=config, interfaces=_interfaces(merged(layer.table for layer in layers)))
-
-
-def _interfaces(document: Mapping[str, Any]) -> dict[str, str]:
-    run, tables = _table(document.get("run")), _table(document.get("models"))
-    listed: list[Any] = [run.get(f"{role}_models") for role in ("answering", "parsing")]
-    names = dict.fromkeys(name for texts in listed if is_texts(texts) for name in texts)
-    found = {name: _table(tables.get(name)).get("interface") for name in names}
-    return {f"models.{name}.interface": text for name, text in found.items() if isinstance(text, str)}
+    return RunConfig(app=app, config=config, layers=layers, flags=flags)
 
 
 def configure(
@@ -134,9 +145,9 @@ def configure(
         # Only the command line may allow this: files are shared, and environments inherited.
         message = f"{trusting[-1].label} may not say 'trusted'; remove that and type: {flags.trust_line}"
         problems.append(Problem("run.code_policy", message))
-    layers = [_without_views(layer, problems) for layer in layers]
+    layers = [without_views(layer, problems) for layer in layers]
     features = _features(layers, flags, problems)
-    options = Layer("the command line", {"run": {**flags.run, **({"code_policy": "trusted"} if flags.trust else {})}})
+    options = Layer(COMMAND_LINE, {"run": {**flags.run, **({"code_policy": "trusted"} if flags.trust else {})}})
     every = [*layers, options]
     document = merged(layer.table for layer in every)
     run = dict(_table(document.get("run")))
@@ -191,7 +202,7 @@ def _features(layers: Sequence[Layer], flags: Flags, problems: list[Problem]) ->
     return (features | set(flags.features_on)) - set(flags.features_off)
 
 
-def _without_views(layer: Layer, problems: list[Problem]) -> Layer:
+def without_views(layer: Layer, problems: list[Problem]) -> Layer:
     """The layer with its views replaced by the settings that they mean. Its own switches win over those of a view."""
     run = dict(layer.run())
     for name, about in facts().items():
@@ -284,7 +295,7 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
                 problems.append(Problem(variable, str(error)))
     if problems:
         raise ConfigError(problems)
-    return Layer("the environment", {"run": run} if run else {})
+    return Layer(ENVIRONMENT, {"run": run} if run else {})
 
 
 def settings_layer(sets: Iterable[str]) -> Layer:

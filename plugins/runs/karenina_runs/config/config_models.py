@@ -15,6 +15,7 @@ from karenina_core.values.fields import texts
 from karenina_core.values.model_config import ModelConfig
 
 T = TypeVar("T")
+COMMAND_LINE = "the command line"
 FIELDS = {
     "interface": "interface",
     "provider": "model_provider",
@@ -173,7 +174,7 @@ def _entries(flags: ModelFlags, tables: Tables, problems: list[Problem]) -> list
         problems.append(Problem(f"--{flags.role}-{first}", what))
     if "api_key_env" in given:  # the flag wins over a key that the file holds
         given["endpoint_api_key"] = None
-    origin = dict.fromkeys(given, "the command line")
+    origin = dict.fromkeys(given, COMMAND_LINE)
     return [_Entry(entry.path, {**entry.table, **given}, {**entry.origins, **origin}) for entry in entries]
 
 

@@ -37,7 +37,7 @@ def recorded(prepared: Prepared, sinks: Sequence[str], redact: Callable[[str], s
     missing: `[{"path", "hint"}]`, paths as in a configuration file.
     """
     config, app = prepared.config, prepared.app
-    tables = _tables(config)
+    tables = model_tables(config)
     plugin_settings = json.loads(json.dumps({name: dict(table) for name, table in app.tables.items()}, default=str))
     data = dict(unstructure(config))
     for role in ROLES:  # addresses of tool servers may hold something secret
@@ -52,7 +52,7 @@ def recorded(prepared: Prepared, sinks: Sequence[str], redact: Callable[[str], s
             for name, about in facts().items()
             if about.write and not isinstance(getattr(config, name), str)
         ),
-        *_masked(plugin_settings, redact, "plugins"),
+        *masked_paths(plugin_settings, redact, "plugins"),
         *(["sinks"] if any(redact(without_password(uri)) != uri for uri in sinks) else []),
     ]
     hints = {}
@@ -115,7 +115,7 @@ def rebuilt(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str],
     return load_config(path, sets, flags, base=base)
 
 
-def _tables(config: VerificationConfig) -> dict[str, list[str]]:
+def model_tables(config: VerificationConfig) -> dict[str, list[str]]:
     """The name of a table for every model, by role: its id. Models that differ have different names."""
     known: dict[str, ModelConfig] = {}
     found: dict[str, list[str]] = {role: [] for role in ROLES}
@@ -140,16 +140,16 @@ def _missing_of_models(
                 if redact(shown_address(at)) != at:
                     yield f"{owner}.mcp_urls_dict.{server}"
             plain = {name: value for name, value in unstructure(model).items() if name != "mcp_urls_dict"}
-            yield from _masked(json.loads(json.dumps(plain, default=str)), redact, owner)
+            yield from masked_paths(json.loads(json.dumps(plain, default=str)), redact, owner)
 
 
-def _masked(value: Any, redact: Callable[[str], str], path: str) -> Iterator[str]:
+def masked_paths(value: Any, redact: Callable[[str], str], path: str) -> Iterator[str]:
     """Paths of texts that a redacted file does not have."""
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _masked(item, redact, f"{path}.{name}")
+            yield from masked_paths(item, redact, f"{path}.{name}")
     elif isinstance(value, list):
-        if any(True for item in value for _ in _masked(item, redact, path)):
+        if any(True for item in value for _ in masked_paths(item, redact, path)):
             yield path
     elif isinstance(value, str) and redact(value) != value:
         yield path

@@ -21,6 +21,7 @@ from ..journal.journal import Journal
 from ..journal.reader import Done
 from ..plan.items import Item, Prepared
 from ..results.sinks import Sinks
+from ..summaries.canaries import remarks as remarks_on
 from ..summaries.summary import Tally, spent
 from .continuation import UNREADABLE, Continuation, RunWriter, read_back, unread
 from .senders import Senders
@@ -104,6 +105,8 @@ class RunState:
     """Tasks whose earlier results are to be replaced, and are not yet."""
     in_doubt: list[tuple[Item, VerificationResult, list[Done]]] = field(factory=list, init=False)
     """Results that were being kept when the run was ended at once; the list has those that are on the disk."""
+    canaries: Mapping[str, Any] | None = field(default=None, init=False)
+    """What became of them; see `CanaryTally.document`."""
     unfinished: int = field(default=0, init=False)
     """Items that lack something because nothing may be asked any more, or a model of theirs is not."""
 
@@ -116,7 +119,11 @@ class RunState:
         if self.unfinished:
             left.insert(0, f"left until the run is resumed: {plural(self.unfinished, 'item')}")
         settings = (*self.prepared.notes, *self.surroundings.notes)
-        return tuple(dict.fromkeys((*settings, *self.sources.notes, *remarks, *self.senders.notes, *left)))
+        return tuple(
+            dict.fromkeys(
+                (*remarks_on(self.canaries), *settings, *self.sources.notes, *remarks, *self.senders.notes, *left)
+            )
+        )
 
     @property
     def ledger(self) -> dict[str, Any] | None:
@@ -125,7 +132,7 @@ class RunState:
 
     def summary(self, run_dir: Path | None) -> dict[str, Any]:
         about: dict[str, Any] = {"run_dir": run_dir, "left_out": self.prepared.left_out, "ledger": self.ledger}
-        return self.tally.document(notes=self.notes, **about)
+        return {**self.tally.document(notes=self.notes, **about), "canaries": self.canaries}
 
 
 async def end(run: RunState, directory: RunDirectory | None, status: str, failure: BaseException | None) -> None:

@@ -14,7 +14,7 @@ from karenina_calls.models.models import check_models, open_models
 from karenina_calls.models.overrides import ModelPool, model_pool, overrides, resolve_models
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.ports.item_calls import ItemCalls, current_item
-from karenina_calls.secrets.cleaning import SECRET_REMOVED, Cleaner, removal_note, sources_of
+from karenina_calls.secrets.incoming import SECRET_REMOVED, Cleaner, removal_note, sources_of
 from karenina_calls.secrets.known_secrets import secrets_of
 from karenina_calls.secrets.redaction import Secrets
 from karenina_calls.services.similarity import similarities
@@ -22,10 +22,10 @@ from karenina_calls.usage_totals import usage_metadata
 from karenina_judging.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
 
 from karenina_core.errors import ConfigError, Problem
+from karenina_core.pipeline.artifact_keys import Key
 from karenina_core.pipeline.assemble import USAGE
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.pipeline.keys import Key
 from karenina_core.plugin.application import Karenina, current
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.values.config import EvaluationMode, ModelConfig, VerificationConfig
@@ -34,6 +34,7 @@ from karenina_core.values.question import Question
 from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import DynamicRubric, Rubric
 
+from ..plan.canaries import canary_config
 from ..plan.items import Item
 from ..plan.prepare import check_identities, checked_plans, checked_templates
 from ..plan.rubrics import check_names
@@ -96,6 +97,11 @@ class Verifier:
         warnings = (*result.metadata.warnings, removal_note(asked.removed))
         caveats = tuple(dict.fromkeys((*result.metadata.caveats, SECRET_REMOVED)))
         return evolve(result, metadata=evolve(result.metadata, warnings=warnings, caveats=caveats))
+
+
+def canary_verifier(verifier: Verifier) -> Verifier:
+    """The same for the canaries of a run."""
+    return evolve(verifier, config=canary_config(verifier.config), mode="template_only")
 
 
 @define(eq=False)
@@ -164,7 +170,8 @@ async def arun_single_model_verification(
     if replicate < 1:
         raise ConfigError("replicate: counts from 1")
     check_models(app, config)
-    plans, _ = checked_plans(app, config, evaluation_mode, [rubric if evaluation_mode != "template_only" else None])
+    rubrics = [rubric if evaluation_mode != "template_only" else None]
+    plans, _ = checked_plans(app, config, evaluation_mode, rubrics, [question])
     (plan,) = plans.values()
     models = (answering_model, parsing_model, *(model for _, model in overrides([rubric])))
     secrets = Secrets(secrets_of(app, models))

@@ -17,6 +17,7 @@ from karenina_calls.models.overrides import model_pool, overrides
 from karenina_calls.ports.item_calls import current_item
 from karenina_calls.ports.waiting import WorkPlace, WorkPlaces
 from karenina_calls.secrets.redaction import Secrets
+from karenina_judging.canaries import canary
 
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.values.result import VerificationResult
@@ -27,14 +28,16 @@ from ..folder.directory import RunDirectory
 from ..folder.reuse import opened_sources
 from ..journal.reader import Done
 from ..kinds import ExecutorRegistry
+from ..plan.canaries import canary_answer, canary_items
 from ..plan.items import Generation, Item, Prepared, Schedule, judged_by_folder, replayed
 from ..results.results import VerificationResultSet
 from ..results.sinks import RunInfo, Sinks, make_sink, without_password
 from ..results.stored import StoredSequence
+from ..summaries.canaries import CanaryTally, is_complete
 from .continuation import Rest, RunWriter, read_back
 from .control import RunControl
 from .destination import Destination, RunState, directory_of, end, one_of, writer_of
-from .item_verifier import Verifier
+from .item_verifier import Verifier, canary_verifier
 from .senders import Senders
 from .surroundings import Place, surroundings_kind
 from .watchdogs import fewer_collections, stalls_logged, watched_stages
@@ -155,6 +158,18 @@ class _Running(RunState):
         """Have the rest of an item evaluated of which a part is there, and keep both as its result."""
         await self._in_turn(rest.item, rest.answer, None, rest)
 
+    async def canaries_judged(self, executor: Any) -> None:
+        """Have every judge read answers that it should fail, and count what it does with them."""
+        judging, tally = canary_verifier(self.verifier), CanaryTally(self.prepared.config.canary_threshold)
+
+        async def judge(item: Item) -> None:
+            async with self.working.place(), self.senders.item():
+                result = await judging.verify(item, canary_answer(item), None)
+            tally.add(canary(item.position), result, judged=not _lacks_calls(result))
+
+        await executor.execute(canary_items(self.prepared), judge, concurrency=self.senders.items_at_once)
+        self.canaries = tally.document()
+
     async def _finished(self, item: Item, result: VerificationResult) -> None:
         if self.writer is not None:
             on_disk: list[Done] = []
@@ -233,7 +248,7 @@ async def execute(
     of_run = (destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures), run.tally, run.ledger)
     made, kept = [run.results[place] for place in sorted(run.results)], destination.run_dir
     results = made if kept is None else StoredSequence(kept / RESULTS)
-    return VerificationResultSet(results, *of_run, planned=prepared.planned)
+    return VerificationResultSet(results, *of_run, planned=prepared.planned, canaries=run.canaries)
 
 
 async def _carry_out(run: _Running, directory: RunDirectory | None, control: RunControl) -> None:
@@ -280,6 +295,11 @@ async def _work(run: _Running, directory: RunDirectory | None) -> None:
     """The rest of items of which a part is there, and then every generation that is not done."""
     prepared, together = run.prepared, run.senders.items_at_once
     executor = prepared.app.registry(ExecutorRegistry).make(prepared.config.executor)
+    run.canaries = directory.canaries if directory is not None else None
+    if prepared.config.canaries and not is_complete(run.canaries):
+        await run.canaries_judged(executor)
+        if directory is not None:
+            directory.update(canaries=run.canaries)
     if directory is not None and run.writer is not None:
         rest = run.continuation.rest(run.writer, prepared)
         if rest is not None:

@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
+from karenina_core.pipeline.artifact_keys import Key
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.pipeline.keys import Key
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.config import VerificationConfig
 from karenina_core.values.result import VerificationResult

@@ -27,6 +27,7 @@ from ..files.run_lock import LOCK, RunLock, owner_of
 from ..journal.reader import JOURNAL
 from ..plan.items import Prepared
 from ..results.stored import redacted
+from ..summaries.canaries import canaries_in
 from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
 
 FINGERPRINT = "fingerprint.json"
@@ -49,7 +50,11 @@ PARTS: dict[str, Callable[[Any], bool]] = {
     "status": lambda value: isinstance(value, str),
     "items": lambda value: isinstance(value, int),
     "benchmark": lambda value: isinstance(value, dict),
-    "config": lambda value: isinstance(value, dict) and isinstance(value.get("replicate_count"), int),
+    "config": lambda value: (
+        isinstance(value, dict)
+        and isinstance(value.get("replicate_count"), int)
+        and all(isinstance(value.get(name, 0), int | float | None) for name in ("budget_usd", "budget_tokens"))
+    ),
     "questions": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
     "left_out": lambda value: (
         isinstance(value, list)
@@ -159,6 +164,11 @@ class RunDirectory:
     @property
     def run_id(self) -> str:
         return str(self._manifest["run_id"])
+
+    @property
+    def canaries(self) -> dict[str, Any] | None:
+        """What became of them in an earlier process of the run."""
+        return canaries_in(self._manifest)
 
     def update(self, **facts: Any) -> None:
         """Change the manifest on disk. Raises RunDirectoryError."""

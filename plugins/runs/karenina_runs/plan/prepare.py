@@ -23,6 +23,7 @@ from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import EvaluationMode, VerificationConfig, sections
+from karenina_core.values.convert import unstructure
 from karenina_core.values.fields import changed
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric, RubricTrait
@@ -33,6 +34,7 @@ from ..kinds import ExecutorRegistry
 from ..plan.items import NO_ANSWER, check_answers, unanswered
 from ..trust.store import trusted_digest
 from ..workspaces.workspace_sources import WorkspaceChecks
+from .canaries import check_canaries
 from .items import LeftOut, Prepared, trait_types
 from .rubrics import all_rubrics, check_names, check_types, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
@@ -41,6 +43,8 @@ TRUSTED = "the code of this benchmark runs in this process: it is trusted (karen
 UNABLE = "could not check the configuration"
 OUTCOMES = ("auto_failed", "insufficient", *get_args(ErrorKind))
 """Words of results that are long enough to be a secret."""
+PROMPTS = ("prompt_config", "few_shot_config")
+"""Settings that are texts for models."""
 NAMES_OF_MODELS = ("model_name", "id", "interface", "model_provider")
 FOUND = (
     "holds the value of {}, which is taken out of all that models say and of all that is kept; change that place, or, "
@@ -75,8 +79,10 @@ def prepare(
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
     questions, left_out = _select(benchmark, mode, question_ids, config.rubric_trait_names)
     rubrics, of_models = resolve_models(config, rubrics_of(benchmark, questions, mode, config.rubric_trait_names))
-    plans, of_stages = checked_plans(app, config, mode, rubrics.values())
+    plans, of_stages = checked_plans(app, config, mode, rubrics.values(), questions)
     templates = checked_templates(app, config, mode, questions)
+    if config.canaries:
+        check_canaries(app, config, templates)
     root = workspace_root or benchmark.workspace_root
     tools = any(has_tools(model, resolutions[str(model.identity)]) for model in config.answering_models)
     workspaces = WorkspaceChecks(root, config, questions, rubrics, tools)
@@ -179,10 +185,15 @@ def why_left_out(
 
 
 def checked_plans(
-    app: Karenina, config: VerificationConfig, mode: EvaluationMode, rubrics: Collection[Rubric | None]
+    app: Karenina,
+    config: VerificationConfig,
+    mode: EvaluationMode,
+    rubrics: Collection[Rubric | None],
+    questions: Sequence[Question],
 ) -> tuple[dict[frozenset[str], StageOrchestrator], list[str]]:
     """The plan for each set of types of traits, and notes of stages: those of the plans are asked whether they can work
-    with the configuration and the rubrics, and all other installed ones whether something is configured for nothing.
+    with the configuration, the rubrics and the questions, and all other installed ones whether something is configured
+    for nothing.
 
     Raises PlanError, and ConfigError with all problems that are fatal.
     """
@@ -193,7 +204,7 @@ def checked_plans(
         plans[kind].ready()
     check_overrides(app, rubrics, config)
     different = list({id(rubric): rubric for rubric in rubrics if rubric is not None}.values())
-    found = dict.fromkeys(_problems(plans.values(), evolve(config, evaluation_mode=mode), app, different))
+    found = dict.fromkeys(_problems(plans.values(), evolve(config, evaluation_mode=mode), app, different, questions))
     if fatal := [problem for problem in found if problem.fatal]:
         raise ConfigError(fatal)
     check_limits(app, config, [model for _, model in overrides(rubrics)])
@@ -223,16 +234,24 @@ def checked_templates(
 
 
 def settings_problems(
-    plans: Sequence[StageOrchestrator], config: VerificationConfig, app: Karenina, mode: EvaluationMode
+    plans: Sequence[StageOrchestrator],
+    config: VerificationConfig,
+    app: Karenina,
+    mode: EvaluationMode,
+    questions: Sequence[Question] = (),
 ) -> list[Problem]:
     """The problems and notes that do not depend on models, keys and files: stages check one without models."""
     bare = evolve(config, answering_models=(), parsing_models=(), evaluation_mode=mode)
-    found = dict.fromkeys(_problems(plans, bare, app, ()))
+    found = dict.fromkeys(_problems(plans, bare, app, (), questions))
     return [problem for problem in found if UNABLE not in problem.message]
 
 
 def _problems(
-    plans: Collection[StageOrchestrator], config: VerificationConfig, app: Karenina, rubrics: Sequence[Rubric]
+    plans: Collection[StageOrchestrator],
+    config: VerificationConfig,
+    app: Karenina,
+    rubrics: Sequence[Rubric],
+    questions: Sequence[Question],
 ) -> Iterator[Problem]:
     used = {stage.name: stage for plan in plans for stage in plan.stages}
     others = {why.name: (stage, why.reason) for plan in plans for stage, why in plan.left_out.items()}
@@ -241,6 +260,8 @@ def _problems(
         yield from _asked(stage, "check_config", config, app)
         if rubrics:
             yield from _asked(stage, "check_rubrics", rubrics, config, app)
+        if questions:
+            yield from _asked(stage, "check_questions", questions, config, app)
     for stage, _ in left_out:
         yield from _asked(stage, "check_left_out", config, app)
     read = {name for stage in used.values() for name in getattr(type(stage), "settings", ())}
@@ -271,7 +292,8 @@ def check_identities(
     others: Mapping[str, Iterable[str]],
 ) -> None:
     """Refuse a run whose names hold a secret, or what its answers are compared with: a secret is removed from
-    every reply, and would never be found there. `others` are more names, by what they are names of.
+    every reply, and would never be found there. So are prompts that would send one to a model. `others` are more
+    names, by what they are names of.
 
     Raises ConfigError; the secret is not in it, and neither is the name.
     """
@@ -281,6 +303,10 @@ def check_identities(
     models = (*config.answering_models, *config.parsing_models, *(model for _, model in overrides(listed)))
     names = [
         *((f"the id of question {number}", question.id) for number, question in asked),
+        *((f"the text of question {number}", question.question) for number, question in asked),
+        *((f"an example of question {number}", _as_text(q.few_shot_examples)) for number, q in asked),
+        *(("a system prompt", model.system_prompt or "") for model in models),
+        *((name, _as_text(getattr(config, name, None))) for name in PROMPTS),
         *((f"the template of question {number}", q.template.text) for number, q in asked if q.template is not None),
         *((f"a keyword of question {number}", keyword) for number, q in asked for keyword in q.keywords),
         *(named for rubric in listed for trait in rubric or () for named in _of_trait(trait)),
@@ -297,14 +323,20 @@ def check_identities(
         raise ConfigError(dict.fromkeys(problems))
 
 
+def _as_text(value: Any) -> str:
+    return json.dumps(unstructure(value), default=str, ensure_ascii=False)
+
+
 def _of_trait(trait: RubricTrait) -> Iterator[tuple[str, str]]:
     """What is looked for in an answer, and what a judge may say of it."""
     yield "the name of a trait", trait.name
+    yield "the description of a trait", trait.description or ""
     if isinstance(trait, RegexRubricTrait):
         yield "the pattern of a trait", trait.pattern
         yield "the pattern of a trait", re.sub(r"\\(.)", r"\1", trait.pattern)  # as `re.escape` may have written it
     if isinstance(trait, ScoredTrait):
-        for name in trait.classes or ():
+        for name, about in (trait.classes or {}).items():
             yield "the name of a class of a trait", name
+            yield "the description of a class of a trait", about or ""
         if isinstance(trait.kind, TemplateKind):
             yield "the schema of a trait", json.dumps(trait.kind.schema, default=str)

@@ -17,6 +17,7 @@ from karenina_core.values.result import VerificationResult
 from ..files.run_files import RESULTS
 from ..kinds import ViewRegistry
 from ..plan.items import LeftOut
+from ..summaries.canaries import canaries_in
 from ..summaries.rates import Planned
 from ..summaries.summary import UNPLANNED, Tally
 from .stored import StoredSequence, stored_results
@@ -50,6 +51,9 @@ class VerificationResultSet(Sequence[VerificationResult]):
     planned: Planned | None = field(default=None, eq=False, repr=False)
     """The items that the results are of, each of them once; None where that is not known, and where results were chosen
     by what became of them."""
+    canaries: Mapping[str, Any] | None = field(default=None, eq=False, repr=False)
+    """How often each judge obeyed an instruction in an answer; see `CanaryTally.document`. None where the run had no
+    canaries."""
     _counted: Tally | None = field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
@@ -66,7 +70,8 @@ class VerificationResultSet(Sequence[VerificationResult]):
             left_out = ()
         about = (stored.directory, left_out, stored.notes)
         planned = Planned.of(stored.manifest) if stored.file == stored.directory / RESULTS else None
-        return cls(tuple(stored), *about, ledger=ledger if isinstance(ledger, Mapping) else None, planned=planned)
+        ledger, canaries = ledger if isinstance(ledger, Mapping) else None, canaries_in(stored.manifest)
+        return cls(tuple(stored), *about, ledger=ledger, planned=planned, canaries=canaries)
 
     @overload
     def __getitem__(self, index: int) -> VerificationResult: ...
@@ -258,7 +263,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
         set, `execution_time` of each pair of models, and `seconds` of each task, all in seconds.
         """
         about: dict[str, Any] = {"run_dir": self.run_dir, "left_out": self.left_out, "ledger": self.ledger}
-        return self.tally.document(notes=self.notes, times=times, **about)
+        return {**self.tally.document(notes=self.notes, times=times, **about), "canaries": self.canaries}
 
 
 def _exactly(wanted: bool | None) -> tuple[bool, ...] | None:

@@ -38,6 +38,8 @@ def remarks(result: VerificationResult) -> list[str]:
             (agent_error, f"extraction by an agent failed: {agent_error}"),
             (recovery, f"extraction by an agent went on with {recovery}"),
         ]
+    if (deep := result.deep_judgment) is not None and deep.values_beyond_excerpts:
+        found.append((True, f"values are in none of their excerpts: {', '.join(deep.values_beyond_excerpts)}"))
     # Why a trait has no score, the trait itself says; here is what deep judgment warns of.
     for name, about in (result.deep_judgment_rubric.trait_metadata if result.deep_judgment_rubric else {}).items():
         warnings = about.get("warnings") if isinstance(about, Mapping) else None

@@ -11,7 +11,7 @@ from attrs import define, evolve, field, frozen
 
 from karenina_core.values.result import MetadataPart, VerificationResult
 
-from .estimates import Clusters, Estimate, mean_of, rate_of
+from .intervals import Clusters, Estimate, mean_of, rate_of
 
 DECIDED = ("passed", "failed", "auto_failed", "abstained", "insufficient")
 """Outcomes that are the verdict of an item where one is due."""

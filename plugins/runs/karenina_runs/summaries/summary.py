@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import Any
 
 from attrs import asdict, define, field
-from karenina_calls.secrets.cleaning import SECRET_REMOVED, sources_noted
+from karenina_calls.secrets.incoming import SECRET_REMOVED, sources_noted
 from karenina_calls.usage_totals import is_cost_unknown, replies_of
 from karenina_vocabulary.explanations import caveats_of, failure_kind
 from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
@@ -54,20 +54,36 @@ def usage_by_task(results: Iterable[VerificationResult]) -> dict[str, dict[str, 
 
 
 @define(eq=False)
-class TaskUsage:
-    """What the calls of one task came to, or of all."""
+class CallTotals:
+    """Replies to calls and what they cost."""
+
+    replies: int = 0
+    cost: ExactSum = field(factory=ExactSum)
+    cost_unknown: bool = False
+    unavailable: bool = False
+
+    def add(self, row: Mapping[str, Any]) -> int:
+        """Its replies. What is no number is not counted: rows may come from other tools' files."""
+        cost: Any = row.get("cost_usd")
+        if is_number(cost):
+            self.cost.add(cost)
+        else:
+            self.cost_unknown = self.cost_unknown or is_cost_unknown(row)
+        self.unavailable = self.unavailable or bool(row.get("usage_unavailable"))
+        self.replies += (replies := replies_of(row))
+        return replies
+
+
+@define(eq=False)
+class TaskUsage(CallTotals):
+    """What the calls of one task came to."""
 
     items: int = 0
     counts: dict[str, int] = field(factory=lambda: dict.fromkeys(COUNTED, 0))
     seconds: ExactSum = field(factory=ExactSum)
-    cost: ExactSum = field(factory=ExactSum)
-    cost_unknown: bool = False
-    replies: int = 0
-    unavailable: bool = False
     models: set[str] = field(factory=set)
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """What is no number is not counted: rows may come from other tools' files."""
+    def add(self, row: Mapping[str, Any]) -> int:
         get, counts = row.get, self.counts
         self.items += 1
         for name in COUNTED:
@@ -76,15 +92,9 @@ class TaskUsage:
                 counts[name] += count
         seconds: Any = get("seconds")
         self.seconds.add(seconds if is_number(seconds) else 0)
-        cost: Any = get("cost_usd")
-        if is_number(cost):
-            self.cost.add(cost)
-        else:
-            self.cost_unknown = self.cost_unknown or is_cost_unknown(row)
-        self.replies += replies_of(row)
-        self.unavailable = self.unavailable or bool(get("usage_unavailable"))
         if (model := get("model")) is not None:
             self.models.add(str(model))
+        return CallTotals.add(self, row)
 
 
 @define(eq=False)
@@ -199,9 +209,10 @@ class Tally:
     """Questions that have all their planned items."""
     _begun: dict[str, int] = field(factory=dict)
     """Items of each of the other questions."""
-    calls: TaskUsage = field(factory=TaskUsage)
+    calls: CallTotals = field(factory=CallTotals)
     """Those of all tasks; of results that share an answer, each has its calls."""
     failed_attempts: int = 0
+    unknown_cost_attempts: int = 0
     removed: Counter[str] = field(factory=Counter)
     """Results that something was removed from, by the variable or the setting that it was the value of."""
 
@@ -237,9 +248,9 @@ class Tally:
         self._add_parts(result, traits)
         self.removed.update(sources_noted(about.warnings))
         if total := result.generation.usage_metadata.get(TOTAL):
-            self.calls.add(total)
-            attempts = total.get("attempts", replies_of(total))
-            self.failed_attempts += attempts - replies_of(total) if is_number(attempts) else 0
+            replies, attempts, unknown = self.calls.add(total), *map(total.get, ("attempts", "unknown_cost_attempts"))
+            self.failed_attempts += attempts - replies if is_number(attempts) else 0
+            self.unknown_cost_attempts += unknown if is_number(unknown) else 0
 
     def _add_parts(self, result: VerificationResult, traits: Iterable[TraitOutcome]) -> None:
         self.parts["template"] += result.template is not None
@@ -319,7 +330,7 @@ class Tally:
             "notes": [*notes, *self.failed_scores, *self.removals],
             "calls": self.calls.replies,
             "failed_attempts": self.failed_attempts,
-            "unknown_cost_attempts": self.calls.counts["unknown_cost_attempts"],
+            "unknown_cost_attempts": self.unknown_cost_attempts,
             "cost_usd": None if self.calls.cost_unknown else self.calls.cost.total,
             "usage_unavailable": self.calls.unavailable,
             **spent(ledger),

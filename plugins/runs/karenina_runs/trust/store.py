@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.config import CodePolicy
 
 from ..files.atomic_files import write_json
+from ..files.user_folder import user_folder
 from .bundle import Piece, code_of, digest
 
 
@@ -44,7 +44,7 @@ class TrustStore:
     @classmethod
     def of_user(cls) -> TrustStore:
         """That of whoever runs this process."""
-        return cls(_folder())
+        return cls(user_folder("trust"))
 
     def holds(self, found: str) -> bool:
         """Whether the user has trusted what has this digest."""
@@ -120,21 +120,6 @@ def trusted_digest(benchmark: BenchmarkData, policy: CodePolicy) -> str | None:
     pieces = code_of(benchmark)
     found = digest(pieces)
     return found if pieces and store.holds(found) else None
-
-
-def _folder() -> Path | None:
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
-    if sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    else:
-        given = Path(os.environ.get("XDG_DATA_HOME", ""))
-        base = given if given.is_absolute() else home / ".local" / "share"
-    return base / "karenina" / "trust"
 
 
 def _is_own(path: Path) -> bool:

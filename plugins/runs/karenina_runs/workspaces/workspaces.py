@@ -24,9 +24,9 @@ from karenina_judging.services import KEEP_FILE, WORKSPACE_COPY
 
 from karenina_core.errors import ConfigError, ContractError, Problem, WorkspaceError, one_line
 from karenina_core.log import get_logger
+from karenina_core.pipeline.artifact_keys import Key
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.pipeline.keys import Key
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.config import VerificationConfig
 from karenina_core.values.result import VerificationResult

@@ -25,7 +25,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from attrs import field, frozen
-from karenina_vocabulary.handle import RegexVerdict
+from karenina_vocabulary.handle import LONGEST_PATTERN, RegexVerdict
 
 from karenina_core.errors import did_you_mean, one_line
 
@@ -281,6 +281,8 @@ def expression(pattern: str, flags: int = 0) -> Expression:
     """The expression, compiled once. Raises ValueError for what is no regular expression of `re`, or one that the
     engine cannot be given, and what a parser may run into, such as OverflowError.
     """
+    if len(pattern) > LONGEST_PATTERN:
+        raise ValueError(f"a pattern of {len(pattern):,} characters; {LONGEST_PATTERN:,} are the most")
     try:
         return Expression(pattern, flags)
     except re.error as error:

@@ -13,9 +13,9 @@ from attrs import define, evolve, field, frozen
 from hypothesis.strategies import SearchStrategy
 
 from karenina_core.errors import Problem, did_you_mean
+from karenina_core.pipeline.artifact_keys import VERDICT_VIEWS, Key
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.declaration import Category, result_fields
-from karenina_core.pipeline.keys import VERDICT_VIEWS, Key
 from karenina_core.pipeline.stage import LISTS, PlanRequest, Stage
 from karenina_core.values.config import VerificationConfig
 

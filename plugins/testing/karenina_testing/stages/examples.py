@@ -13,8 +13,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 
 from karenina_core.errors import did_you_mean
+from karenina_core.pipeline.artifact_keys import VERDICT_VIEWS, Key
 from karenina_core.pipeline.declaration import check_result_field, field_types, result_fields
-from karenina_core.pipeline.keys import VERDICT_VIEWS, Key
 from karenina_core.pipeline.stage import PlanRequest, Stage
 from karenina_core.values.config import EvaluationMode, VerificationConfig
 from karenina_core.values.outcome import Effect

@@ -14,10 +14,10 @@ from karenina_calls.usage_totals import usage_metadata
 from karenina_judging.services import LOAD_TEMPLATE, OTHER_MODEL, SIMILARITIES
 
 from karenina_core.errors import ContractError, PortError, TemplateError
+from karenina_core.pipeline.artifact_keys import VERDICT_VIEWS
 from karenina_core.pipeline.assemble import USAGE
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.pipeline.keys import VERDICT_VIEWS
 from karenina_core.plugin.application import Karenina
 from karenina_core.ports.model_client import CallRecord
 from karenina_core.values.config import AttemptPolicy, EvaluationMode, ModelConfig, RetryPolicy, VerificationConfig

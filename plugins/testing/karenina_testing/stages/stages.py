@@ -11,9 +11,9 @@ from attrs import evolve
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 
 from karenina_core.errors import ConfigError, ContractError, KareninaError, one_line
+from karenina_core.pipeline.artifact_keys import VERDICT_VIEWS
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.declaration import result_fields
-from karenina_core.pipeline.keys import VERDICT_VIEWS
 from karenina_core.pipeline.stage import Skip, Stage
 from karenina_core.values.config import VerificationConfig
 from karenina_core.values.convert import structure, unstructure

@@ -50,7 +50,7 @@ def units() -> Any:
         import pint
     except ImportError:
         raise ValueError("quantities need pint; type: pip install 'karenina-template[units]'") from None
-    registry = pint.UnitRegistry(on_redefinition="ignore")
+    registry: Any = pint.UnitRegistry(on_redefinition="ignore")
     for definition in _COUNTED:
         registry.define(definition)
     return registry

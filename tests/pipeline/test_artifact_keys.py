@@ -11,7 +11,7 @@ import pytest
 
 from karenina_core import ArtifactKeys, Key
 from karenina_core.errors import ContractError
-from karenina_core.pipeline.keys import VERDICT_VIEWS, Keys
+from karenina_core.pipeline.artifact_keys import VERDICT_VIEWS, Keys
 
 ALL = {name: key for name in dir(ArtifactKeys) if isinstance(key := getattr(ArtifactKeys, name), Key)}
 

@@ -1,0 +1,23 @@
+"""`karenina init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(short_help="Write a small project that runs at once.")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
+def command(folder: Path) -> None:
+    """Write a benchmark of four questions, recorded answers, a configuration, a workflow for GitHub and a README into
+    FOLDER, by default the one that you are in.
+
+    What it prints in the end runs at once, without a key and without a network. No file is overwritten: where one of
+    these is there already, nothing is written.
+
+    Exit code 1: a file is there already, or cannot be written.
+    """
+    from .project import begun
+
+    begun(folder)
