@@ -121,11 +121,11 @@ class Question:
     def digest(self) -> str:
         """What is asked and what is right, as sixteen hexadecimal digits: text, reference answer, template, examples
         and workspace. Traits are not part of it, and notes, keywords and the like change no answer."""
-        examples = [dict(example) for example in self.few_shot_examples]
-        language = self.template_language if self.template is not None else None
-        parts = [self.question, self.raw_answer, language, self.template_id, examples, self.workspace_path]
-        text = json.dumps(parts, sort_keys=True, default=str)
-        return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
+        template = " ".join((self.answer_template or "").split())  # however it is set out, as `template_id` has it
+        language = self.template_language if template else ""
+        examples = [dict(example) for example in self.few_shot_examples] if self.few_shot_examples else []
+        parts = (self.question, self.raw_answer, language, template, examples, self.workspace_path)
+        return hashlib.sha256(ascii(parts).encode("ascii")).hexdigest()[:16]
 
     @property
     def template_id(self) -> str:

@@ -181,7 +181,6 @@ def test_no_key_is_in_any_byte_of_the_folder(
     if place != "placed":
         facts["extra_kwargs"] = {"user": f"with {canary} inside"}
         facts["endpoint_base_url"] = f"http://localhost/?k={canary}"
-        facts["system_prompt"] = f"{canary}"
 
     def script(call: Any) -> Any:
         if call.context.question_id == "q0":

@@ -100,9 +100,7 @@ async def _differs(
         free = [number for number in _numbers(reference) if number not in map(number_of, taken)]
         if not free or _other_unit(expected, free, reference, one.description):
             return None
-        return (
-            "fault" if len(free) == 1 or alone else "suspect"
-        ), f"has {', '.join(f'{float(n):g}' for n in free[:3])}"
+        return ("fault" if len(free) == 1 or alone else "suspect"), f"has {', '.join(f'{n:.10g}' for n in free[:3])}"
     if kind == "list":
         own = expected if isinstance(expected, list) else []
         missing = [member for member in own if not _mentioned(reference, member)]

@@ -39,12 +39,10 @@ def compare(
     Each answering model is compared with the same one of the other side, or with those that `models` says: texts such
     as `gpt=gpt-next`, a part of each name being enough; `judges` says the same of parsing models. Replicates are
     averaged by question. `metrics`: `pass_rate`, `answered_accuracy`, `trait:NAME`, `trait:*`; by default the pass
-    rate, and all traits where no verdicts are due. All rows together are one family for the correction. `cluster` and
-    `planned` are as in `headline_numbers`, `planned` one for each side. Items that have changed between the two sides
-    are refused, or with `unchanged` left out of what is compared.
+    rate, and all traits where no verdicts are due. All rows are one family for the correction. `cluster` and `planned`
+    are as in `headline_numbers`, one `planned` a side. `unchanged` leaves out items that have changed.
 
-    Raises ConfigError, which names them, for items that have changed, and for metrics and models that are not there.
-    """
+    Raises ConfigError for such items without it, and for metrics and models that are not there."""
     planned = planned_of(a, planned[0]), planned_of(b, planned[1])
     items_a, items_b = ([Item.of(result) for result in own] for own in (a, b))
     first, second = ([item.result for item in items] for items in (items_a, items_b))
