@@ -135,6 +135,7 @@ def test_every_variable_of_the_environment_sets_its_field() -> None:
         "deep_judgment_max_excerpts_per_attribute": "7",
         "deep_judgment_fuzzy_match_threshold": "0.7",
         "embedding_check_threshold": "0.7",
+        "canary_threshold": "0.7",
         "rubric_evaluation_strategy": "sequential",
         "workspace_output_mode": "produced",
         "agentic_rubric_strategy": "shared",
