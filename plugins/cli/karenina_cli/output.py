@@ -11,7 +11,6 @@ from contextlib import contextmanager, redirect_stdout
 from typing import IO, Any, NamedTuple
 
 import click
-from karenina_calls.ports.text import with_invisible
 
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
@@ -57,7 +56,12 @@ def printable(text: str) -> str:
             return f"\\x{code:02x}"
         return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
-    return with_invisible(UNSAFE.sub(escaped, text.replace("\r\n", "\n")), escaped)
+    shown = UNSAFE.sub(escaped, text.replace("\r\n", "\n"))
+    if shown.isascii():
+        return shown
+    from karenina_calls.ports.text import with_invisible  # not for help
+
+    return with_invisible(shown, escaped)
 
 
 def inline(text: object, limit: int = 200) -> str:
