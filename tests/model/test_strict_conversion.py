@@ -125,12 +125,12 @@ def test_a_rubric_survives_json() -> None:
 
 
 def test_secrets_and_recorded_answers_are_never_written() -> None:
-    model = ModelConfig(model_name="m", endpoint_api_key="canary-0123456789")
-    manual = ModelConfig(interface="manual", manual_traces={"q": "canary-answer"})
+    model = ModelConfig(model_name="m", endpoint_api_key="planted-0123456789")
+    manual = ModelConfig(interface="manual", manual_traces={"q": "planted-answer"})
     text = json.dumps(unstructure(VerificationConfig(answering_models=[model, manual]))) + repr(model) + repr(manual)
-    assert "canary" not in text
-    read = structure({"model_name": "m", "endpoint_api_key": "canary"}, ModelConfig)
-    assert read.api_key() == "canary"
+    assert "planted" not in text
+    read = structure({"model_name": "m", "endpoint_api_key": "planted"}, ModelConfig)
+    assert read.api_key() == "planted"
 
 
 # Every wrong type, everywhere

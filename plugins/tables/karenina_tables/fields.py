@@ -25,14 +25,15 @@ TYPES: Mapping[str, tuple[str, ...]] = {
 }
 """Type of a field -> words for it; the first one is written."""
 CHOICE = re.compile(r"(?:choice|literal|one of)\s*:(.*)", re.IGNORECASE | re.DOTALL)
+LIST: Spec = {"type": "SetContainment", "normalize": ["lowercase", "strip"]}
 WORDS: Mapping[str, Spec] = {
     "case sensitive": {"type": "ExactMatch", "normalize": ["strip"]},
     "at least": {"type": "NumericMinimum"},
     "at most": {"type": "NumericMaximum"},
     "in order": {"type": "OrderedMatch"},
-    "all of": {"type": "SetContainment", "mode": "superset"},
-    "any of": {"type": "SetContainment", "mode": "overlap"},
-    "none but": {"type": "SetContainment", "mode": "subset"},
+    "all of": {**LIST, "mode": "superset"},
+    "any of": {**LIST, "mode": "overlap"},
+    "none but": {**LIST, "mode": "subset"},
     "meaning": {"type": "SemanticMatch"},
 }
 """Ways to compare in plain words. Any primitive can be named too, or written as JSON with its parameters."""
@@ -164,7 +165,9 @@ def _primitive(type_: str, expected: Any, cells: Mapping[str, Cell]) -> Spec:
         return {"type": "ExactMatch", "normalize": ["lowercase", "strip", {"type": "SynonymMap", "mapping": mapping}]}
     if type_ == "float":
         return {"type": "NumericTolerance", "tolerance": FLOAT_TOLERANCE, "mode": "relative"}
-    names = {"bool": "BooleanMatch", "int": "NumericExact", "list_str": "SetContainment", "date": "DateMatch"}
+    if type_ == "list_str":
+        return dict(LIST)
+    names = {"bool": "BooleanMatch", "int": "NumericExact", "date": "DateMatch"}
     return {"type": names.get(type_, "LiteralMatch" if type_ == "literal" else "ExactMatch")}
 
 

@@ -114,7 +114,10 @@ def test_a_mapping_that_cannot_be(given: dict[str, str], message: str, make: Mak
             {"expected": "2024-05-31", "tolerance": "3 days"},
             ("date", "2024-05-31", {"type": "DateTolerance", "tolerance": 3, "unit": "days"}),
         ),
-        ({"expected": "a | b"}, ("list_str", ["a", "b"], {"type": "SetContainment"})),
+        (
+            {"expected": "a | b"},
+            ("list_str", ["a", "b"], {"type": "SetContainment", "normalize": ["lowercase", "strip"]}),
+        ),
         ({"expected": "a, b", "compare": "contains all"}, ("str", "a, b", None)),
         ({"expected": "up", "type": "choice: up | down"}, ("literal", "up", {"type": "LiteralMatch"})),
         (
