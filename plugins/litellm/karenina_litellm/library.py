@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from karenina_core.errors import AdapterUnavailableError, one_line
 
@@ -42,7 +42,7 @@ that is cancelled before it has begun."""
 NO_PROVIDER = "LLM Provider NOT provided"
 """What litellm says of a model for which it knows no provider."""
 
-_users: WeakSet[Any] = WeakSet()
+_users: WeakKeyDictionary[Any, asyncio.AbstractEventLoop] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -111,18 +111,21 @@ def endpoint_client(base_url: str | None, query: Mapping[str, str], key: str | N
 def enter(user: Any) -> None:
     """Note that litellm's shared connections are in use."""
     with _lock:
-        _users.add(user)
+        _users[user] = asyncio.get_running_loop()
 
 
 async def leave(user: Any, litellm: Any) -> None:
     """Note that this user has finished; after the last one, close litellm's shared connections."""
     with _lock:
-        _users.discard(user)
-        if _users:
-            return
+        _users.pop(user, None)
+        left = list(_users.values())
+    if asyncio.get_running_loop() in left:
+        return
     with suppress(ImportError, AttributeError, RuntimeError, ValueError):  # the last two where it is of another loop
         logging = importlib.import_module("litellm.litellm_core_utils.logging_worker")
         await logging.GLOBAL_LOGGING_WORKER.stop()  # a call that was cancelled has it start a task that never ends
+    if left:
+        return
     if close := getattr(litellm, "close_litellm_async_clients", None):
         await close()
     # Closed clients stay in the cache, and the next port of this event loop would be given one of them.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import math
 import posixpath
 import re
 import warnings
@@ -229,6 +230,8 @@ def write_workbook(
 def _fill(cell: Any, value: Cell, column: str) -> None:
     if not isinstance(value, str | list | dict):
         cell.value = value
+        if cell.data_type == "n" and (isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))):
+            cell._value = repr(value)  # openpyxl would write 16 digits
         return
     text = _escaped(text_of(value))
     if len(text) > MOST_CHARACTERS:

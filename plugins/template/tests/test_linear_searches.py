@@ -108,7 +108,11 @@ def test_what_has_a_linear_form_finds_what_python_s_own_engine_finds(pattern: st
         assert (yield from form.matches(text)) == empty
 
     assert [(match.span(), match.groups()) for match in matches()] == due
-    assert expression(pattern, flags).count(text, 99) == len(own.findall(text))
+    try:
+        whole = expression(pattern, flags)
+    except ValueError:  # it is refused as a pattern: the engine with a limit would read it otherwise
+        return
+    assert whole.count(text, 99) == len(own.findall(text))
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class TrustStore:
     @property
     def empty(self) -> bool:
         """Whether nothing at all is trusted, which takes no digest to know."""
-        return self.folder is None or not any(self.folder.glob("*.json"))
+        return not self._files()
 
     def add(self, pieces: Sequence[Piece], file: Path, benchmark: str) -> Record:
         """Trust these pieces. Raises ConfigError where there is no place of the user's own to keep that."""
@@ -93,7 +93,7 @@ class TrustStore:
     def records(self) -> list[Record]:
         """Everything that is trusted, the latest first."""
         found = []
-        for path in self.folder.glob("*.json") if self.folder is not None else ():
+        for path in self._files():
             try:
                 about = read_json(path)
                 pieces = tuple(Piece(*row) for row in about["pieces"])
@@ -107,6 +107,12 @@ class TrustStore:
         of_name = [record for record in self.records() if record.benchmark == benchmark]
         of_file = [record for record in self.records() if record.file == str(file.resolve())]
         return next(iter((*of_file, *of_name)), None)
+
+    def _files(self) -> list[Path]:
+        try:
+            return list(self.folder.glob("*.json")) if self.folder is not None else []
+        except OSError:  # what cannot be read is not trusted
+            return []
 
     def _file(self, folder: Path, found: str) -> Path:
         return folder / f"{found}.json"
