@@ -93,8 +93,12 @@ async def _after_kill(runtime: SandboxRuntime, number: int) -> float:
 
 
 def _megabytes(pid: int) -> float:
-    found = Path(f"/proc/{pid}/status").read_text("ascii").partition("VmRSS:")[2].split()
-    return int(found[0]) / 1024 if found else 0.0  # of one that has ended already
+    """Of a process that may have ended already: 0."""
+    try:
+        found = Path(f"/proc/{pid}/status").read_text("ascii").partition("VmRSS:")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return int(found[0]) / 1024 if found else 0.0
 
 
 def _children(pid: int) -> Sequence[int]:
