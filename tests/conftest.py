@@ -98,6 +98,19 @@ class UnusedApplications:
             self.kept = threading.active_count()
 
 
+class SameFolder:
+    """Fails a test that leaves another working folder to those after it, which read files by relative paths."""
+
+    def __init__(self) -> None:
+        self.folder = os.getcwd()
+
+    @pytest.hookimpl(trylast=True)  # after monkeypatch and other fixtures are undone
+    def pytest_runtest_teardown(self) -> None:
+        if (folder := os.getcwd()) != self.folder:
+            os.chdir(self.folder)
+            pytest.fail(f"the test left the working folder {folder}; change it by monkeypatch.chdir", pytrace=False)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="Tests that have a short and a full form run in the full one.")
 
@@ -155,5 +168,6 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(UnusedApplications(), "karenina-unused-applications")
+    config.pluginmanager.register(SameFolder(), "karenina-same-folder")
     if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
         config.pluginmanager.register(SkipGuard(allowed_skips(ALLOWED.read_text("utf-8"))), "karenina-skip-guard")

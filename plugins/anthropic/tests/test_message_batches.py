@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -19,6 +20,7 @@ from karenina_core.ports import Message, OutputFormat
 from karenina_core.testing import AnthropicMessages, Reply, ScriptedServer
 from karenina_core.values.config import ModelConfig
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 T = TypeVar("T")
 KEY = "sk-ant-canary-0123456789"
 PATH = re.compile(r"/v1/messages/batches(?:/(?P<id>[^/]+)(?P<what>/cancel|/results)?)?$")
@@ -183,7 +185,7 @@ def test_a_run_is_made_in_batches(tmp_path: Any) -> None:
             batch_wait_seconds=0.1,
         )
         run = VerificationConfig(answering_models=[model], parsing_models=[model])
-        benchmark = Benchmark.load("examples/pharmacology.jsonld")
+        benchmark = Benchmark.load(EXAMPLES / "pharmacology.jsonld")
         (result,) = benchmark.run_verification(run, question_ids=["digoxin"], run_dir=tmp_path / "run")
     assert result.outcome == "passed"
     assert len(server.batches) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from karenina_core.values.message import Message, ToolUseBlock
 pytest.importorskip("langchain_openai")
 test_conformance = conformance_tests("langchain")
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 ASK = (Message.system("Be exact."), Message.user("What is the capital of France?"))
 KEY = "sk-canary-0123456789-abcdef"
 SCHEMA = {"type": "object", "properties": {"capital": {"type": "string"}}, "required": ["capital"]}
@@ -180,7 +182,7 @@ def test_a_benchmark_is_verified_with_it() -> None:
 
     with ScriptedServer(script) as server:
         config = VerificationConfig(answering_models=[model(server.url)], parsing_models=[model(server.url)])
-        benchmark = Benchmark.load("examples/pharmacology.jsonld")
+        benchmark = Benchmark.load(EXAMPLES / "pharmacology.jsonld")
         (result,) = benchmark.run_verification(config, question_ids=["digoxin"], app=application(installed=True))
     assert str(result.outcome) == "passed", result.metadata.error
     assert result.template is not None

@@ -339,11 +339,13 @@ class Leaves:
         return os.system, ("touch it-ran",)
 
 
-def test_functions_of_traits_run_there_too(runtime: SandboxRuntime, tmp_path: Path) -> None:
+def test_functions_of_traits_run_there_too(
+    runtime: SandboxRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def run(code: bytes, text: str = "BCL2") -> Any:
         return await (await runtime.load_function(code)).call(text)
 
-    os.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path)
     assert asyncio.run(run(pickle.dumps(str.isupper))) is True
     assert asyncio.run(run(b"def evaluate(text): return len(text) / 2")) == 2.0
     other = asyncio.run(run(b"def evaluate(text): return [text]"))
