@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from karenina_calls.files.process_cleanup import end_children
 from karenina_runs.execute.control import RunControl
@@ -27,6 +27,7 @@ from karenina_core.values.result import VerificationResult
 from .exits import INTERRUPTED, Interrupted
 from .output import note
 
+T = TypeVar("T")
 SECONDS = 5.0
 """Seconds between two lines, where there is no bar; chosen."""
 STEPS = 10
@@ -72,9 +73,13 @@ class Progress:
         configure()
 
     def advance(self, result: VerificationResult) -> None:
+        """One result more."""
+        self.step(failed=result.metadata.outcome == "error")
+
+    def step(self, *, failed: bool) -> None:
         """One item more."""
         self.done += 1
-        self.errors += result.metadata.outcome == "error"
+        self.errors += failed
         if self._quiet:
             return
         now = time.monotonic()
@@ -164,7 +169,8 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
     """
     try:
         with progress, asyncio.Runner() as runner:
-            results = runner.run(_attended(partial(work, on_result=progress.advance), directory))
+            continued = f"karenina resume {shlex.quote(str(directory))}"
+            results = runner.run(attended(partial(work, on_result=progress.advance), directory, continued))
     except (KeyboardInterrupt, asyncio.CancelledError):
         summary = f"interrupted: {progress.done} of {progress.total} items are done"
         try:
@@ -187,7 +193,9 @@ def batch_text(batch: Mapping[str, Any]) -> str:
     return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 
 
-async def _attended(work: Work, directory: Path) -> VerificationResultSet:
+async def attended(work: Callable[..., Coroutine[Any, Any, T]], directory: Path, continued: str) -> T:
+    """Await `work(control=...)`, with the signals that end it: the first one drains it, the second one ends it at once.
+    `continued` is the command that continues it, for a process that does not answer."""
     task = asyncio.current_task()
     assert task is not None  # this is a coroutine
     control = RunControl()
@@ -202,6 +210,5 @@ async def _attended(work: Work, directory: Path) -> VerificationResultSet:
                 print(DRAINING, file=sys.stderr, flush=True)  # not past a bar that is shown, as `note` does
 
     ended = f"interrupted: the run did not answer, so its process was ended; what is done is kept in {directory}"
-    continued = f"To continue, type: karenina resume {shlex.quote(str(directory))}"
-    with answered_signals(interrupted, f"{ended}\n{continued}"):
+    with answered_signals(interrupted, f"{ended}\nTo continue, type: {continued}"):
         return await work(control=control)

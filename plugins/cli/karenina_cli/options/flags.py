@@ -30,6 +30,8 @@ from ..plugin_options import check_given, model_fields, plugin_settings
 NAMED = re.compile(r"([\w.-]+)[\"']?\s*[=:]")
 """A name in a table of TOML or JSON."""
 NAME = re.compile(r"[\w.-]+")
+MODEL_PREFIX = "model_prefix"
+"""Of the options of a command that has models of one role alone: how its options for them begin."""
 RUN_FIELDS = {
     "mode": "evaluation_mode",
     "replicates": "replicate_count",
@@ -143,7 +145,10 @@ def _texts(value: Any) -> Iterator[str]:
 
 def model_flags(role: Literal["answering", "parsing"], options: Mapping[str, Any]) -> ModelFlags:
     """What the options of one role say."""
-    given = {name: options.get(f"{role}_{name}") for name in ("interface", "provider", "base_url", "api_key_env")}
+    given: dict[str, Any] = {
+        name: options.get(f"{role}_{name}") for name in ("interface", "provider", "base_url", "api_key_env")
+    }
+    given |= {"prefix": options[MODEL_PREFIX]} if MODEL_PREFIX in options else {}
     return ModelFlags(role=role, models=options.get(f"{role}_models", ()), **given)
 
 

@@ -48,7 +48,7 @@ def settings_options(config: str, setting: str) -> Callable[[F], F]:
     )
 
 
-run_options = together(
+configuration_options = together(
     click.option(
         "--preset",
         metavar="NAME|FILE",
@@ -57,8 +57,11 @@ run_options = together(
     settings_options(
         "Settings in TOML. Only a file named here is read, never one that lies in the working directory.",
         "One setting: run.FIELD, models.NAME.FIELD or plugins.NAME.FIELD. The value is read as TOML, else as a text. "
-        "Options of their own, such as --mode, win over it. Repeatable.",
+        "Options of their own, such as --concurrency, win over it. Repeatable.",
     ),
+)
+run_options = together(
+    configuration_options,
     click.option("--mode", type=click.Choice(MODES), help="What is evaluated."),
     click.option(
         "--with",
@@ -121,27 +124,36 @@ def options_of_a_later_run(
     return together(later_settings(before), work_options(spent=spent, sinks=sinks))
 
 
-def model_options(role: str, *, added: bool = False) -> Callable[[F], F]:
-    """--ROLE-model and the four options that say how to reach it. `added`: to the models of a run that is there."""
+def model_options(role: str, *, added: bool = False, prefix: str = "") -> Callable[[F], F]:
+    """--ROLE-model and the four options that say how to reach it. `added`: to the models of a run that is there.
+    `prefix` takes the place of --ROLE-, in a command that has models of one role alone."""
+    prefix = prefix or f"--{role}-"
     effect = "It is added to those of the run" if added else f"Replaces run.{role}_models"
     return together(
         click.option(
-            f"--{role}-model",
+            f"{prefix}model",
             f"{role}_models",
             multiple=True,
             metavar="MODEL",
             help=f"A model's name, or the NAME of a [models.NAME] table. {effect}. Repeatable.",
         ),
         click.option(
-            f"--{role}-interface",
+            f"{prefix}interface",
+            f"{role}_interface",
             metavar="NAME",
             help="How it is reached. Default: what a plugin says for PROVIDER/NAME, else litellm.",
         ),
-        click.option(f"--{role}-provider", metavar="NAME", help="Who serves it."),
+        click.option(f"{prefix}provider", f"{role}_provider", metavar="NAME", help="Who serves it."),
         click.option(
-            f"--{role}-base-url",
+            f"{prefix}base-url",
+            f"{role}_base_url",
             metavar="URL",
-            help=f"The server's address; does not choose the interface (see --{role}-interface).",
+            help=f"The server's address; does not choose the interface (see {prefix}interface).",
         ),
-        click.option(f"--{role}-api-key-env", metavar="NAME", help="The environment variable that holds its key."),
+        click.option(
+            f"{prefix}api-key-env",
+            f"{role}_api_key_env",
+            metavar="NAME",
+            help="The environment variable that holds its key.",
+        ),
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 from karenina_calls.records.manual import MANUAL
 
 from karenina_core.errors import ConfigError, Problem, did_you_mean
@@ -36,6 +36,8 @@ class ModelFlags:
     provider: str | None = None
     base_url: str | None = None
     api_key_env: str | None = None
+    prefix: str = field(default=Factory(lambda self: f"--{self.role}-", takes_self=True))
+    """How the options begin, for messages."""
 
     def fields(self) -> dict[str, Any]:
         """The given flags as fields of ModelConfig."""
@@ -155,9 +157,9 @@ def _entries(flags: ModelFlags, tables: Tables, problems: list[Problem]) -> list
     names, path = tables.listed.get(flags.role, ()), f"run.{flags.role}_models"
     entries: list[_Entry] = []
     if flags.models:
-        entries = [_named(name, tables, f"--{flags.role}-model {name}") for name in flags.models]
+        entries = [_named(name, tables, f"{flags.prefix}model {name}") for name in flags.models]
     elif flags.interface == MANUAL:
-        entries = [_Entry(f"--{flags.role}-interface manual", {})]
+        entries = [_Entry(f"{flags.prefix}interface manual", {})]
     elif not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         problems.append(Problem(path, f"expected a list of names of [models.NAME] tables, got {names!r}"))
     else:
@@ -170,8 +172,8 @@ def _entries(flags: ModelFlags, tables: Tables, problems: list[Problem]) -> list
     given: dict[str, Any] = flags.fields()
     if given and not entries and len(problems) == before:
         first = next(flag for flag, name in FIELDS.items() if name in given).replace("_", "-")
-        what = f"there is no model to apply it to; name one with --{flags.role}-model"
-        problems.append(Problem(f"--{flags.role}-{first}", what))
+        what = f"there is no model to apply it to; name one with {flags.prefix}model"
+        problems.append(Problem(f"{flags.prefix}{first}", what))
     if "api_key_env" in given:  # the flag wins over a key that the file holds
         given["endpoint_api_key"] = None
     origin = dict.fromkeys(given, COMMAND_LINE)
