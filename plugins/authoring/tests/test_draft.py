@@ -28,6 +28,7 @@ from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 from .scripted_drafts import DRAFTS, MODEL, RECORDING, SHEET, arguments, drafted, fact, once
 
+ENDPOINT = ("--interface", "openai_endpoint", "--base-url", "http://127.0.0.1:9/v1")
 ANSWERS = SHEET.with_name("answers.json")
 STARS, DEADLOCK, SONNET = "Why do stars twinkle?", "What is a deadlock?", "What is a sonnet?"
 REFERENCES = {
@@ -64,7 +65,8 @@ def test_a_sheet_of_a_hundred_rows_becomes_a_running_benchmark_in_three_commands
     assert "14 questions, 13 proven, 1 not proven" in ended.stdout
     assert sum(question.finished is False for question in Benchmark.load(made)) == 14
 
-    rows = list(csv.DictReader(sheet.open(encoding="utf-8", newline="")))
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
     for row in rows:  # the work of a person
         if "draft state: proven" in row["review state"]:
             row.update({"review decision": "accept", "review by": "AB"})
@@ -92,18 +94,22 @@ def test_the_recording_is_what_the_scripted_model_says(tmp_path: Path) -> None:
     again = tmp_path / "again.jsonld"
     options = ("--model", MODEL, "--interface", "openai_endpoint", "--base-url", "http://127.0.0.1:9/v1", "--quiet")
     karenina("benchmark", "draft", SHEET, "-o", again, *options, "--replay", RECORDING)
-    assert Benchmark.load(again).questions == Benchmark.load(tmp_path / "made.jsonld").questions
+    both = [Benchmark.load(path) for path in (again, tmp_path / "made.jsonld")]
+    one, other = ([(q.digest, q.finished, q.custom_metadata) for q in benchmark] for benchmark in both)
+    assert one == other
 
 
 LEAK = "it gives its answer away"
 FAULTY: Mapping[str, tuple[Any, str]] = {
     "leaks": (always(fact("lines", "whole number", "14"), lines="The number of lines, which should be 14"), LEAK),
-    "leaks by its name": (always(fact("fourteen_14", "whole number", "14"), fourteen_14="How many lines"), LEAK),
     "cannot fail": (
         always(fact("lines", "number", "14", tolerance="1000000000 %"), lines="How many lines"),
         "lines cannot fail",
     ),
-    "fails its own truth": (always(fact("lines", "whole number", "14.5"), lines="How many lines"), "lines = 14.5"),
+    "fails its own truth": (
+        always(fact("lines", "whole number", "14.5"), lines="How many lines"),
+        "14.5 is no value that",
+    ),
 }
 
 
@@ -121,7 +127,7 @@ def test_a_template_with_a_fault_is_never_finished(fault: str, tmp_path: Path) -
     (question,) = Benchmark.load(made)
     assert question.finished is False
     assert reason in question.custom_metadata[KEY]["reason"]
-    sheet.write_text(sheet.read_text().replace('"review decision": ""', '"review decision": "accept"'))
+    sheet.write_text(json.dumps(json.loads(sheet.read_text("utf-8")) | {"review decision": "accept"}), "utf-8")
     assert "not finished" in karenina("benchmark", "review", made, "--apply", sheet).stdout
     assert Benchmark.load(made).question("q0").finished is False
 
@@ -217,17 +223,15 @@ def test_the_estimate_asks_nothing_and_what_is_paid_for_is_not_in_it(tmp_path: P
 def test_a_process_that_is_killed_has_lost_no_reply(tmp_path: Path) -> None:
     """The third call hangs; its process is killed. The same command then asks for that call, and for no other again."""
     path, made = written(tmp_path, STARS, DEADLOCK), tmp_path / "made.jsonld"
-    waiting = []
 
     def script(request: ServedRequest) -> Reply:
-        if request.number == 3:
-            waiting.append(request)
-            return Reply.hang(60)
-        return drafted(request)
+        return Reply.hang(60) if request.number == 3 else drafted(request)
 
     with ScriptedServer(script) as server:
         line = ["benchmark", "draft", path, "-o", made, *arguments(server), "--concurrency", "1", "--quiet"]
-        process = subprocess.Popen([sys.executable, "-m", "karenina_cli", *map(str, line)], stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [Path(sys.executable).with_name("karenina"), *map(str, line)], stderr=subprocess.PIPE
+        )
         server.wait_for(3, timeout=60)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
@@ -250,7 +254,7 @@ def test_a_process_that_is_killed_has_lost_no_reply(tmp_path: Path) -> None:
         ),
         (["--interface", "openai_endpoint"], "there is no model to apply it to; name one with --model"),
         (["--model", "a", "--interface", "openai_endpont"], "openai_endpoint"),
-        (["--model", "a", "--interface", "openai_endpoint", "--budget-usd", "1"], "its adapter does not report what"),
+        (["--model", "a", *ENDPOINT, "--budget-usd", "1"], "its adapter does not report what"),
         (["-o", "made.docx"], "no installed writer knows the suffix of made.docx"),
         (["-o", "nowhere/made.jsonld"], "there is no folder nowhere"),
         (["--questions", "7"], "there is no position 7"),

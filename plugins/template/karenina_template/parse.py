@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from karenina_judging.asking import text_to_judge
-from karenina_judging.judgment import INVENTED_QUOTATIONS, NOT_PERFORMED, READS, Judgment, code_alone, fillable
+from karenina_judging.judgment import (
+    INVENTED_QUOTATIONS,
+    NOT_PERFORMED,
+    READS,
+    Judgment,
+    code_alone,
+    fillable,
+    own_strategy,
+)
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.handle import TemplateHandle
 from karenina_vocabulary.kinds import StrategyRegistry
@@ -60,7 +68,8 @@ class ParseTemplate(Stage):
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, code_alone(handle))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, None)
         else:
-            name = "deep_judgment" if "deep_judgment" in context.config.features else "standard"
+            usual = "deep_judgment" if "deep_judgment" in context.config.features else "standard"
+            name = own_strategy(handle) or usual
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, str(context.task.parsing))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, name)
             if given.error is not None:

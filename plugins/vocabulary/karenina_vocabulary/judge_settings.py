@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from attrs import frozen
 from attrs.converters import optional
+from attrs.validators import optional as optional_check
 
-from karenina_core.values.fields import texts
+from karenina_core.values.fields import text, texts
 from karenina_core.values.sections import Section, flag, setting, whole
 
 
@@ -15,6 +16,9 @@ class JudgeSettings(Section):
 
     use_full_trace_for_template: bool = flag(False)
     """Whether the judge reads the whole trace instead of the final message."""
+    judge_with: str | None = setting(None, optional_check(text))
+    """How questions without a template are judged: the name of a template runtime that makes one, such as `reference`.
+    None: they are left out."""
     include_extraction_hints: bool = flag(True)
     use_full_trace_for_rubric: bool = flag(True)
     """Whether traits are scored on the whole trace instead of the final message."""

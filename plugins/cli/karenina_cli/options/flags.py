@@ -39,6 +39,7 @@ RUN_FIELDS = {
     "budget_usd": "budget_usd",
     "budget_tokens": "budget_tokens",
     "canaries": "canaries",
+    "judge_with": "judge_with",
 }
 
 

@@ -64,6 +64,12 @@ run_options = together(
     configuration_options,
     click.option("--mode", type=click.Choice(MODES), help="What is evaluated."),
     click.option(
+        "--judge-with",
+        metavar="NAME",
+        help="How questions without a template are judged. reference: the judge compares the answer with the reference "
+        "answer, which is the weaker kind and is marked so.",
+    ),
+    click.option(
         "--with",
         "features_on",
         multiple=True,
