@@ -2,7 +2,8 @@
 
     python plugins/authoring/tests/scripted_drafts.py
 
-The model has no memory: a question that is asked in the same words gets the same reply.
+It also makes `judged.jsonl` beside it, for the example of answers that are judged against their reference answers. The
+model has no memory: a question that is asked in the same words gets the same reply.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 ROOT = Path(__file__).parents[3]
 SHEET = ROOT / "examples" / "sheet" / "questions.csv"
 RECORDING = ROOT / "examples" / "sheet" / "drafts.jsonl"
+JUDGED = RECORDING.with_name("judged.jsonl")
 MODEL = "drafting-model"
 EXPLAINED = "An explanation has no single value; what counts is whether it names this cause"
 
@@ -128,11 +130,34 @@ def arguments(server: ScriptedServer) -> list[str]:
     return ["--model", MODEL, "--interface", "openai_endpoint", "--base-url", server.url]
 
 
+ANSWERS: Mapping[str, tuple[str, str, str]] = {
+    "Why do stars twinkle?": ("Moving air bends their light.", "agrees", "Moving air is the turbulence that counts."),
+    "What is a sonnet?": ("A song for one voice.", "contradicts", "A song is no poem of 14 lines."),
+    "What is a deadlock?": ("Processes that wait.", "incomplete", "It does not say that they wait for each other."),
+}
+"""The answer, how it relates to the reference answer, and why."""
+
+
+def judged(request: ServedRequest) -> Reply:
+    """The replies of a model that answers, and of one that compares with the reference answer."""
+    answer, agreement, reasoning = next(found for text, found in ANSWERS.items() if text in request.text)
+    reply = answer if request.schema is None else {"reasoning": reasoning, "agreement": agreement}
+    return Reply(reply)
+
+
 def main(invoke: Callable[[Sequence[str]], int]) -> None:
     with ScriptedServer(drafted) as server, tempfile.TemporaryDirectory() as folder:
         RECORDING.unlink(missing_ok=True)
         line = ["benchmark", "draft", str(SHEET), "-o", f"{folder}/drafted.jsonld", "--record", str(RECORDING)]
         print("exit code", invoke([*line, *arguments(server), "--concurrency", "1"]))
+    with ScriptedServer(judged) as server, tempfile.TemporaryDirectory() as folder:
+        JUDGED.unlink(missing_ok=True)
+        chosen = "why-do-stars-twinkle,what-is-a-sonnet,what-is-a-deadlock"
+        line = ["verify", str(SHEET), "--questions", chosen, "--judge-with", "reference", "--record", str(JUDGED)]
+        for role in ("answering", "parsing"):
+            line += [f"--{role}-model", f"{role}-model", f"--{role}-interface", "openai_endpoint"]
+            line += [f"--{role}-base-url", server.url]
+        print("exit code", invoke([*line, "--out", f"{folder}/run", "--concurrency", "1"]))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, islice
 
+from karenina_vocabulary.explanations import JUDGED_AGAINST_REFERENCE
+
 from karenina_core.errors import ConfigError, plural
 from karenina_core.values.result import VerificationResult
 
