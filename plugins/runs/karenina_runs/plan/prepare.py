@@ -79,10 +79,7 @@ def prepare(
     resolutions = check_models(app, config)
     plain = {question.id for question in benchmark.questions if question.template is None}
     benchmark = with_stand_ins(app, config, benchmark)
-    known = app.registry(ExecutorRegistry)
-    if config.executor not in known:
-        hint = did_you_mean(config.executor, known)
-        raise ConfigError([Problem("executor", f"there is no {config.executor!r}{hint}")])
+    _check_executor(app, config)
     mode = config.evaluation_mode or default_mode(benchmark)
     check_types(config, benchmark, question_ids)
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
@@ -122,6 +119,13 @@ def prepare(
         trusted_code=trusted_code,
     )
     return _with_answers(prepared)
+
+
+def _check_executor(app: Karenina, config: VerificationConfig) -> None:
+    known = app.registry(ExecutorRegistry)
+    if config.executor not in known:
+        hint = did_you_mean(config.executor, known)
+        raise ConfigError([Problem("executor", f"there is no {config.executor!r}{hint}")])
 
 
 def _with_answers(prepared: Prepared) -> Prepared:
