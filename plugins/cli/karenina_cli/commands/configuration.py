@@ -6,12 +6,11 @@ from typing import Any
 
 import click
 
-from ..options.options import json_option, limit_options, model_options, replicates_option, run_options, together
+from ..options.options import json_option, limit_options, models_options, replicates_option, run_options, together
 from ..plugin_options import VerifyCommand
 
 settings_of_a_run = together(
-    model_options("answering"),
-    model_options("parsing"),
+    models_options,
     run_options,
     replicates_option,
     limit_options("a run may spend"),

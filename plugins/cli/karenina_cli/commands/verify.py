@@ -8,15 +8,14 @@ from typing import Any
 import click
 
 from ..options.gates import gate_options
-from ..options.options import FILE, model_options, replicates_option, run_options, work_options
+from ..options.options import FILE, models_options, replicates_option, run_options, work_options
 from ..plugin_options import VerifyCommand
 from ..root import ARGUMENTS
 
 
 @click.command(cls=VerifyCommand, short_help="Run a benchmark.")
 @click.argument("benchmark", type=FILE)
-@model_options("answering")
-@model_options("parsing")
+@models_options
 @run_options
 @click.option(
     "--questions",

@@ -124,24 +124,28 @@ def options_of_a_later_run(
 def model_options(role: str, *, added: bool = False) -> Callable[[F], F]:
     """--ROLE-model and the four options that say how to reach it. `added`: to the models of a run that is there."""
     effect = "It is added to those of the run" if added else f"Replaces run.{role}_models"
+    return _reached(f"{role}-", f"{role}_", f"A model's name, or the NAME of a [models.NAME] table. {effect}.")
+
+
+def _reached(flag: str, name: str, help_of_model: str) -> Callable[[F], F]:
+    interface = "How it is reached. Default: what a plugin says for PROVIDER/NAME, else litellm."
+    address = f"The server's address; does not choose the interface (see --{flag}interface)."
+    key = "The environment variable that holds its key."
     return together(
         click.option(
-            f"--{role}-model",
-            f"{role}_models",
-            multiple=True,
-            metavar="MODEL",
-            help=f"A model's name, or the NAME of a [models.NAME] table. {effect}. Repeatable.",
+            f"--{flag}model", f"{name}models", multiple=True, metavar="MODEL", help=f"{help_of_model} Repeatable."
         ),
-        click.option(
-            f"--{role}-interface",
-            metavar="NAME",
-            help="How it is reached. Default: what a plugin says for PROVIDER/NAME, else litellm.",
-        ),
-        click.option(f"--{role}-provider", metavar="NAME", help="Who serves it."),
-        click.option(
-            f"--{role}-base-url",
-            metavar="URL",
-            help=f"The server's address; does not choose the interface (see --{role}-interface).",
-        ),
-        click.option(f"--{role}-api-key-env", metavar="NAME", help="The environment variable that holds its key."),
+        click.option(f"--{flag}interface", f"{name}interface", metavar="NAME", help=interface),
+        click.option(f"--{flag}provider", f"{name}provider", metavar="NAME", help="Who serves it."),
+        click.option(f"--{flag}base-url", f"{name}base_url", metavar="URL", help=address),
+        click.option(f"--{flag}api-key-env", f"{name}api_key_env", metavar="NAME", help=key),
     )
+
+
+models_options: Callable[[F], F] = together(
+    _reached(
+        "", "both_", "A model that answers and is the judge: as if it were given for both roles. What a role says wins."
+    ),
+    model_options("answering"),
+    model_options("parsing"),
+)
