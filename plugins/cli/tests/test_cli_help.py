@@ -52,7 +52,7 @@ def test_the_options_of_verify_are_under_headings(run: Run) -> None:
     text = run("verify", "--help").output
     found = re.findall(r"^(\w[\w ]+):$", text, re.MULTILINE)
     assert found == [title for title in [*SECTIONS, "Others"] if title in found]
-    assert {"Models", "Settings", "Limits", "Results", "Gates"} <= set(found)
+    assert {"Models", "Settings", "Limits and costs", "Results", "Gates"} <= set(found)
     others = text.partition("\nOthers:\n")[2].partition("\n\n")[0]
     assert re.findall(r"--[\w-]+", others) == ["--help"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..options.gates import gate_options
-from ..options.options import FILE, models_options, replicates_option, run_options, work_options
+from ..options.options import FILE, estimate_options, models_options, replicates_option, run_options, work_options
 from ..options.sections import examples
 from ..plugin_options import VerifyCommand
 from ..root import ARGUMENTS
@@ -85,6 +85,7 @@ from ..root import ARGUMENTS
     help="Have every judge also read wrong answers that tell it to take them for right ones; the run fails where one "
     "obeys more often than run.canary_threshold allows.",
 )
+@estimate_options("the run")
 @work_options(spent="the run may spend", sinks="Write results there too.")
 @gate_options
 @click.pass_context

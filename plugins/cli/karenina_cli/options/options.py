@@ -89,6 +89,25 @@ replicates_option = click.option(
 )
 
 
+def estimate_options(what: str) -> Callable[[F], F]:
+    """--estimate and --from; `what` the estimate is of."""
+    return together(
+        click.option(
+            "--estimate",
+            is_flag=True,
+            help=f"Only say how many calls {what} would make, and what tokens and cost to expect. None is made.",
+        ),
+        click.option(
+            "--from",
+            "from_run",
+            type=click.Path(path_type=Path, exists=True),
+            metavar="RUN",
+            help="With --estimate: an earlier run, its directory or a file of its results. What its calls took is what "
+            "calls of the same task are expected to take.",
+        ),
+    )
+
+
 def limit_options(spent: str) -> Callable[[F], F]:
     """How much is asked at a time and in all: `spent` says what the budgets are about."""
     positive = click.FloatRange(min=0, min_open=True)

@@ -22,7 +22,9 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         *("--reuse", "--answers", "--ask-missing", "--only-answered", "--parsed"),
         *("--manual-traces", "--record", "--replay"),
     ),
-    "Limits": (
+    "Limits and costs": (
+        "--estimate",
+        "--from",
         "--concurrency",
         "--budget-usd",
         "--budget-tokens",
