@@ -164,6 +164,10 @@ def test_plan_and_resume_know_the_setting_and_compare_refuses_items_of_the_other
     path, run = benchmark(tmp_path, "twinkle", "gene"), tmp_path / "run"
     document = json.loads(karenina("plan", path, "--judge-with", "reference", "--json").stdout)
     assert [row["left_out"] for row in document["questions"]] == [None, None]
+    estimated = verify(path, run, server, "--judge-with", "reference", "--estimate", "--json")
+    assert (estimated.exit_code, server.count) == (0, 0), estimated.stderr
+    calls = {row["task"]: row["calls"] for row in json.loads(estimated.stdout)["rows"]}
+    assert calls["reference_judgment"] == {"low": 1, "expected": 1, "high": 1}
     assert verify(path, run, server, "--judge-with", "reference").exit_code == 0
     asked = server.count
     again = karenina("resume", run)

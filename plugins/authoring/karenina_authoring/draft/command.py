@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from karenina_cli.options.options import FILE, configuration_options, json_option, limit_options, model_options
+from karenina_cli.options.options import FILE, configuration_options, json_option, limit_options, one_model_options
 from karenina_cli.plugin_options import VerifyCommand
 
 
@@ -15,7 +15,7 @@ from karenina_cli.plugin_options import VerifyCommand
 @click.option(
     "-o", "--output", type=FILE, required=True, metavar="FILE", help="The benchmark; one that is there is replaced."
 )
-@model_options("parsing", prefix="--")
+@one_model_options
 @configuration_options
 @click.option(
     "--questions",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from karenina_cli.exits import GATE_FAILED, OK, SOME_FAILED, Interrupted
-from karenina_cli.options.flags import MODEL_PREFIX, configured, select_questions
+from karenina_cli.options.flags import configured, select_questions
 from karenina_cli.output import Part, Table, inline, note, own_stdout, print_found
 from karenina_cli.running import Progress, attended
 from karenina_runs.benchmark import Benchmark
@@ -35,7 +35,7 @@ def run(path: Path, options: Mapping[str, Any]) -> int:
     """Draft, and print what came of it. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
         configure()
-        loaded = configured({**options, MODEL_PREFIX: "--", "features_on": (), "features_off": ()})
+        loaded = configured({**options, "features_on": (), "features_off": ()})
         app, output = loaded.app, options["output"]
         benchmark = Benchmark.load(path, app=app)
         _check_files(app, benchmark, output, options["sheet"])

@@ -30,8 +30,6 @@ from ..plugin_options import check_given, model_fields, plugin_settings
 NAMED = re.compile(r"([\w.-]+)[\"']?\s*[=:]")
 """A name in a table of TOML or JSON."""
 NAME = re.compile(r"[\w.-]+")
-MODEL_PREFIX = "model_prefix"
-"""Of the options of a command that has models of one role alone: how its options for them begin."""
 RUN_FIELDS = {
     "mode": "evaluation_mode",
     "replicates": "replicate_count",
@@ -145,12 +143,12 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def model_flags(role: Literal["answering", "parsing"], options: Mapping[str, Any]) -> ModelFlags:
-    """What the options of one role say."""
-    given: dict[str, Any] = {
-        name: options.get(f"{role}_{name}") for name in ("interface", "provider", "base_url", "api_key_env")
-    }
-    given |= {"prefix": options[MODEL_PREFIX]} if MODEL_PREFIX in options else {}
-    return ModelFlags(role=role, models=options.get(f"{role}_models", ()), **given)
+    """What the options of one role say, and those of both roles where its own say nothing."""
+    names = ("models", "interface", "provider", "base_url", "api_key_env")
+    own = {name: options.get(f"{role}_{name}") or None for name in names}
+    shared = {name: value for name in names if own[name] is None and (value := options.get(f"both_{name}"))}
+    given = {name: value for name, value in {**own, **shared}.items() if value is not None}
+    return ModelFlags(role=role, both=frozenset(shared), **given)
 
 
 POSITIONS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")

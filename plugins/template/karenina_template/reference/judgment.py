@@ -6,16 +6,17 @@ here the judge itself decides what matters, and is drawn towards what it was sho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from karenina_judging.asking import ask_judge, check_reply, closed_object, presented
 from karenina_judging.judgment import Judgment
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_vocabulary.handle import FilledTemplate, TemplateHandle
+from karenina_vocabulary.planned_calls import PlannedCall, size
 from karenina_vocabulary.traces import EvaluationInput
 
-from karenina_core import VerificationContext
+from karenina_core import Question, VerificationConfig, VerificationContext
 from karenina_core.errors import FillError
 
 from ..standard_judgment import captured
@@ -46,6 +47,11 @@ class ReferenceJudgment:
     """Shows the judge the question, the reference answer, the notes on it, and the response."""
 
     name = NAME
+
+    def calls(self, question: Question, config: VerificationConfig) -> Iterable[PlannedCall]:
+        prompts = (model.system_prompt for model in config.parsing_models)
+        sends = size(question.question, question.raw_answer, question.answer_notes, *prompts)
+        return [PlannedCall(task=TASK, sends=sends, unless_captured=True)]
 
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
         if (kept := await captured(context, handle)) is not None:

@@ -43,6 +43,8 @@ class ReferenceRuntime:
     languages: frozenset[str] = frozenset({LANGUAGE})
     executes_code: bool = False
     isolation: str = "no-code"
+    strategy: str = NAME
+    """What fills its templates; see `karenina_judging.judgment.own_strategy`."""
     judge_task: str = TASK
     """What the judge is asked for."""
 
@@ -54,7 +56,9 @@ class ReferenceRuntime:
         """Raises TemplateError."""
         from ..declarative_templates import DeclarativeRuntime
 
-        return evolve(await DeclarativeRuntime().load(text, primitives), strategy=NAME, caveat=JUDGED_AGAINST_REFERENCE)
+        return evolve(
+            await DeclarativeRuntime().load(text, primitives), strategy=self.strategy, caveat=JUDGED_AGAINST_REFERENCE
+        )
 
 
 @hookimpl
