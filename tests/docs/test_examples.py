@@ -35,15 +35,17 @@ Matches = Callable[[str, str], bool]
 
 
 @pytest.fixture
-def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(repository: Path, commands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a page's examples happen. Modules that they save can be imported, as from a script in that folder."""
     shutil.copytree(repository / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    places = (str(commands), str(Path(sys.executable).parent), os.environ["PATH"])
+    monkeypatch.setenv("PATH", os.pathsep.join(places))
     monkeypatch.setenv("XDG_DATA_HOME", str(Path.cwd() / "data"))  # what is trusted there is trusted nowhere else
     for name in list(os.environ):
         if name.startswith(("KARENINA_", "PYTEST_ADDOPTS")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:langsmith_plugin")  # it takes three seconds of each start
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
     yield tmp_path
@@ -52,7 +54,7 @@ def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             del sys.modules[name]
 
 
-def commands(text: str) -> Iterator[tuple[str, str | None]]:
+def commands_of(text: str) -> Iterator[tuple[str, str | None]]:
     """`(command, expected output or None)` of a block of console lines; a backslash continues a command."""
     for part in re.split(r"^\$ ", _joined(text), flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
@@ -77,7 +79,7 @@ def test_a_page_keeps_its_promises(page: Path, page_blocks: Sequence[Any], folde
         elif block.what == "run" and block.language == "python":
             printed = _executed(block.text, names, where)
         elif block.what == "run":
-            for command, expected in commands(block.text):
+            for command, expected in commands_of(block.text):
                 printed = _ran(command, where)
                 assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
 
