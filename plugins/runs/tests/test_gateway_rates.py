@@ -181,8 +181,8 @@ FAST = [
 
 @pytest.mark.parametrize("row", [*SLOW, *LONG_WAITS, *FAST], ids=str)
 def test_a_rate_is_learnt_from_refusals_and_nothing_is_lost(row: Row, long: bool) -> None:
-    """Also where one call at a time is too much. Where `worst` is higher than `most`, that holds for 17 of 20 seeds; the
-    others hold for every seed, and the short form tries seven."""
+    """Also where one call at a time is too much. Where `worst` is higher than `most`, that holds for 17 of 20 seeds.
+    The other rows hold for every seed; the short form tries seven."""
     spans = []
     for seed in range(20 if long or row.worst else 7):
         world = run(row, seed)
