@@ -35,12 +35,11 @@ Matches = Callable[[str, str], bool]
 
 
 @pytest.fixture
-def folder(repository: Path, commands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a page's examples happen. Modules that they save can be imported, as from a script in that folder."""
     shutil.copytree(repository / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    places = (str(commands), str(Path(sys.executable).parent), os.environ["PATH"])
-    monkeypatch.setenv("PATH", os.pathsep.join(places))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("XDG_DATA_HOME", str(Path.cwd() / "data"))  # what is trusted there is trusted nowhere else
     for name in list(os.environ):
         if name.startswith(("KARENINA_", "PYTEST_ADDOPTS")):
@@ -66,7 +65,9 @@ def _joined(text: str) -> str:
     return re.sub(r"\\\n[ ]*", "", text)
 
 
-def test_a_page_keeps_its_promises(page: Path, page_blocks: Sequence[Any], folder: Path, matches: Matches) -> None:
+def test_a_page_keeps_its_promises(
+    page: Path, page_blocks: Sequence[Any], folder: Path, commands: Path, matches: Matches
+) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     printed: str | None = None
     for block in page_blocks:
@@ -80,7 +81,7 @@ def test_a_page_keeps_its_promises(page: Path, page_blocks: Sequence[Any], folde
             printed = _executed(block.text, names, where)
         elif block.what == "run":
             for command, expected in commands_of(block.text):
-                printed = _ran(command, where)
+                printed = _ran(command, where, commands)
                 assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
 
 
@@ -91,9 +92,11 @@ def _executed(source: str, names: dict[str, Any], where: str) -> str:
     return out.getvalue()
 
 
-def _ran(command: str, where: str) -> str:
+def _ran(command: str, where: str, commands: Path) -> str:
+    """What bash prints. Python of a page that starts `karenina`, perhaps to send it a signal, gets the real one."""
     ran = subprocess.run(
         ["bash", "-c", command],
+        env={**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

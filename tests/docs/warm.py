@@ -4,7 +4,7 @@
         subprocess.run(["karenina", "plugins"], env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
 
 Each command is a process of its own with the arguments, environment, working folder, standard streams and exit code
-that the console script has. Run as a program it is the process that forks.
+that the console script has; signals do not reach it. Run as a program it is the process that forks.
 """
 
 from __future__ import annotations
