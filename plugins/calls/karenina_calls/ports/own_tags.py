@@ -8,29 +8,38 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from operator import is_
 from typing import Any, TypeVar
 
 from attrs import evolve
 from karenina_judging.untrusted_text import with_secret_tags
 
 from karenina_core.ports.middleware import Call
-from karenina_core.values.message import Block, Message, TextBlock
+from karenina_core.values.message import Message, TextBlock
 
 R = TypeVar("R")
 _SECRET = secrets.token_bytes(16)
-MARK = "<untrusted-"
+MARK = "\n</untrusted-"
+"""What ends a marked text, and stands nowhere else: instructions speak of tags within a line."""
 
 
 def with_own_tags(call: Call[R]) -> Call[R]:
     """The call as it is sent: the same one where its messages have no such tags."""
-    messages: Sequence[Message] = getattr(call, "messages", ())
-    if not any(MARK in block.text for message in messages for block in message.content if isinstance(block, TextBlock)):
+    given: Sequence[Message] = getattr(call, "messages", ())
+    messages: Any = [_own(message) for message in given]
+    if all(map(is_, messages, given)):
         return call
-    changed: Any = [evolve(message, content=[_own(block) for block in message.content]) for message in messages]
-    return evolve(call, messages=changed)  # type: ignore[call-arg]  # a call of a model, which has messages
+    return evolve(call, messages=messages)  # type: ignore[call-arg]  # a call of a model, which has messages
 
 
-def _own(block: Block) -> Block:
-    if isinstance(block, TextBlock) and MARK in block.text:
-        return TextBlock(with_secret_tags(block.text, _SECRET))
-    return block
+def _own(message: Message) -> Message:
+    for block in message.content:
+        if isinstance(block, TextBlock) and MARK in block.text:
+            break
+    else:
+        return message
+    blocks = [
+        TextBlock(with_secret_tags(block.text, _SECRET)) if isinstance(block, TextBlock) else block
+        for block in message.content
+    ]
+    return Message(message.role, blocks, message.usage_metadata)
