@@ -6,12 +6,12 @@ says, in a run that is resumed and in another one; and what was recorded shows n
 
 from __future__ import annotations
 
+import copy
 import secrets
 from collections.abc import Sequence
 from operator import is_
 from typing import Any, TypeVar
 
-from attrs import evolve
 from karenina_judging.untrusted_text import with_secret_tags
 
 from karenina_core.ports.middleware import Call
@@ -29,7 +29,9 @@ def with_own_tags(call: Call[R]) -> Call[R]:
     messages: Any = [_own(message) for message in given]
     if all(map(is_, messages, given)):
         return call
-    return evolve(call, messages=messages)  # type: ignore[call-arg]  # a call of a model, which has messages
+    sent = copy.copy(call)  # with the request, and so the key, of what is kept
+    object.__setattr__(sent, "messages", messages)
+    return sent
 
 
 def _own(message: Message) -> Message:
