@@ -17,7 +17,7 @@ from karenina_calls.models.overrides import model_pool, overrides
 from karenina_calls.ports.item_calls import current_item
 from karenina_calls.ports.waiting import WorkPlace, WorkPlaces
 from karenina_calls.secrets.redaction import Secrets
-from karenina_judging.canaries import canary
+from karenina_judging.canaries import PATHS
 
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.values.result import VerificationResult
@@ -28,7 +28,7 @@ from ..folder.directory import RunDirectory
 from ..folder.reuse import opened_sources
 from ..journal.reader import Done
 from ..kinds import ExecutorRegistry
-from ..plan.canaries import canary_answer, canary_items
+from ..plan.canaries import canary_answer, canary_at, canary_items
 from ..plan.items import Generation, Item, Prepared, Schedule, judged_by_folder, replayed
 from ..results.results import VerificationResultSet
 from ..results.sinks import RunInfo, Sinks, make_sink, without_password
@@ -160,12 +160,14 @@ class _Running(RunState):
 
     async def canaries_judged(self, executor: Any) -> None:
         """Have every judge read answers that it should fail, and count what it does with them."""
-        judging, tally = canary_verifier(self.verifier), CanaryTally(self.prepared.config.canary_threshold)
+        tally = CanaryTally(self.prepared.config.canary_threshold)
+        judging = {path: canary_verifier(self.verifier, path) for path in PATHS}
 
         async def judge(item: Item) -> None:
+            found = canary_at(item.position)
             async with self.working.place(), self.senders.item():
-                result = await judging.verify(item, canary_answer(item), None)
-            tally.add(canary(item.position), result, judged=not _lacks_calls(result))
+                result = await judging[found.path].verify(item, canary_answer(item), None)
+            tally.add(found, result, judged=not _lacks_calls(result))
 
         await executor.execute(canary_items(self.prepared), judge, concurrency=self.senders.items_at_once)
         self.canaries = tally.document()
