@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-IDIOM = re.compile(
-    r"\b(anew|for good|gone on with|went on|hand(s|ed)? over|heard|comes? to nothing|nobody|stands? still|whence|dear)\b"
-)
+IDIOM = re.compile(r"\b(anew|for good|gone on with|went on|hand(s|ed)? over|heard|nobody|stands? still|whence|dear)\b")
 FILES = sorted(REPOSITORY.glob("karenina_core/**/*.py")) + sorted(REPOSITORY.glob("plugins/*/karenina_*/**/*.py"))
 
 
