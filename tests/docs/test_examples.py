@@ -5,6 +5,7 @@ The first line of a fenced block says what is done with it:
     python run          executed; the blocks of one page share their names
     text output         what the block before it printed; see `matches`
     console run         every line that begins with `$ ` is run by bash; what follows is its output
+    console terminal=80 the same in a terminal of 80 columns, which no line of the output is wider than
     console installed   needs an installed package: run by tests/packaging in a fresh environment
     python save=NAME    written to the page's folder as NAME (any language)
     python file=PATH    equal to that file of the repository (any language)
@@ -30,6 +31,7 @@ from typing import Any
 
 import click
 import pytest
+from karenina_cli.root import karenina
 
 Matches = Callable[[str, str], bool]
 
@@ -79,6 +81,10 @@ def test_a_page_keeps_its_promises(
             assert matches(block.text, printed), f"{where}: printed was\n{printed}"
         elif block.what == "run" and block.language == "python":
             printed = _executed(block.text, names, where)
+        elif columns := block.named("terminal"):
+            for command, expected in commands(block.text):
+                printed = _on_a_terminal(command, int(columns), where)
+                assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
         elif block.what == "run":
             for command, expected in commands_of(block.text):
                 printed = _ran(command, where, commands)
@@ -108,6 +114,34 @@ def _ran(command: str, where: str, commands: Path) -> str:
     return ran.stdout
 
 
+class Terminal(io.StringIO):
+    """What a person would see: whoever writes to it takes it for a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _on_a_terminal(command: str, columns: int, where: str) -> str:
+    """What a command of karenina prints in a terminal, its progress left out."""
+    name, *words = shlex.split(command)
+    assert name == "karenina", where
+    out = Terminal()
+    terminal = {"COLUMNS": str(columns), "TERM": "xterm"}
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        for variable, value in terminal.items():
+            patch.setenv(variable, value)
+        code = karenina.main(words, prog_name="karenina", standalone_mode=False)
+    printed = click.unstyle(out.getvalue())
+    assert code in (0, None), f"{where}: {command} exited with {code}\n{printed}"
+    wide = [line for line in printed.splitlines() if len(line) > columns and not line.lstrip().startswith("karenina ")]
+    assert wide == [], f"{where}: {command} prints lines wider than {columns} columns"
+    return printed
+
+
 def test_shown_files_are_the_real_ones(page_blocks: Sequence[Any], repository: Path) -> None:
     for block in page_blocks:
         if path := block.named("file"):
@@ -122,7 +156,7 @@ def test_python_compiles(page: Path, page_blocks: Sequence[Any]) -> None:
 
 def test_commands_and_options_exist(page: Path, page_blocks: Sequence[Any]) -> None:
     known = {point.name: point for point in entry_points(group="karenina.commands")}
-    shell = [_joined(block.text) for block in page_blocks if block.language in ("console", "sh")]
+    shell = [_typed(block.text) for block in page_blocks if block.language in ("console", "sh")]
     indented = re.findall(r"^ {4}(karenina .*)$", _joined(page.read_text("utf-8")), re.MULTILINE)
     for line in "\n".join([*shell, *indented]).splitlines():
         for words in _karenina_calls(line):
@@ -131,6 +165,12 @@ def test_commands_and_options_exist(page: Path, page_blocks: Sequence[Any]) -> N
             if name is not None:
                 unknown = _options(words) - _accepted(known[name].load())
                 assert not unknown, f"{page.name}: {name} has no {unknown}"
+
+
+def _typed(text: str) -> str:
+    """The commands of a block; of one that shows output too, the lines that begin with `$ `."""
+    lines = _joined(text).splitlines()
+    return "\n".join([line for line in lines if line.startswith("$ ")] or lines)
 
 
 def _karenina_calls(line: str) -> Iterator[list[str]]:

@@ -73,7 +73,7 @@ def read_workbook(data: bytes, label: str, wanted: str | None, hidden: str = "")
         if isinstance(error, BenchmarkError):
             raise
         raise BenchmarkError(
-            f"{label} cannot be read as a workbook: {one_line(error)}; save it anew as .xlsx"
+            f"{label} cannot be read as a workbook: {one_line(error)}; save it again as .xlsx"
         ) from error
     if name not in names:
         there = ", ".join(map(repr, names)) or "none"

@@ -147,9 +147,10 @@ def _header(path: str | Path) -> list[tuple[str, CellType]]:
     try:
         names = [_name(cell) for cell in next(_records(path))]
     except StopIteration:
-        raise BenchmarkError(f"{path} is empty") from None
+        raise BenchmarkError(f"{path} is empty; export the run again: karenina export DIR -o FILE") from None
     if missing := [column.name for column in RESULT.columns if column.name not in names]:
-        raise BenchmarkError(f"{path} is no table of results: it has no column {missing[0]!r}")
+        what = f"is no table of results: it has no column {missing[0]!r}"
+        raise BenchmarkError(f"{path} {what}; write a new one: karenina export DIR -o FILE")
     return [(name, known.get(name, "value")) for name in names]
 
 
