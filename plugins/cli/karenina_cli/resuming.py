@@ -28,7 +28,8 @@ from .exits import OK
 from .options.flags import RUN_FIELDS, later_config, model_flags, select_questions, trust_line, trusted_with
 from .options.gates import asked_gates, gate_document, gate_parts
 from .output import Part, Table, note, own_stdout, print_found
-from .running import Progress, carried_out
+from .progress import Progress
+from .running import carried_out
 from .verification import ended, print_results
 
 Configured = Callable[[Mapping[str, Any]], RunConfig]

@@ -32,7 +32,8 @@ from .options.flags import configured, given_answers, select_questions, trust_li
 from .options.gates import asked_gates, gate_document, gate_parts, note_gates
 from .output import Part, note, own_stdout, print_json, print_parts
 from .plugin_options import given_files
-from .running import Progress, carried_out
+from .progress import Progress
+from .running import carried_out
 from .summary import run_parts
 
 
