@@ -126,7 +126,9 @@ class Gateway:
 
     def slowed(self) -> list[tuple[str, str]]:
         """The models that take fewer calls than were wanted, and what that means now."""
-        now = self._now()
+        if self.clock is None:  # nothing was asked yet
+            return []
+        now = self.clock()
         found = ((state.name, state.slowed(now)) for state in self._lanes.values())
         return [(name, how) for name, how in found if how]
 

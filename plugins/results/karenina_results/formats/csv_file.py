@@ -23,8 +23,6 @@ ACTIVE = re.compile("[\\s\0\ufeff\u200b-\u200f\u2060]*[=+\\-@\uff1d\uff0b\uff0d\
 """How texts begin that a spreadsheet program might take for a formula or a command."""
 INERT = "'"
 LIST = "; "
-SHORT_ALONE = "outcome"
-"""A column that the short table has and the full one has not."""
 ID, PLACE = "result_id", "result_index"
 Raw = tuple[bool, str]
 """A cell as written in the file: whether it is a text in quotation marks, and the text."""
@@ -191,10 +189,13 @@ def _header(path: str | Path) -> list[tuple[str, CellType]]:
         names = [_name(cell) for cell in next(_records(path))]
     except StopIteration:
         raise BenchmarkError(f"{path} is empty") from None
-    choice = "short" if SHORT_ALONE in names else "full"
-    needed = ALWAYS if choice == "short" else RESULT.columns
-    if missing := [column.name for column in needed if column.name not in names]:
-        raise BenchmarkError(f"{path} is no table of results: it has no column {missing[0]!r}")
+    missing = {
+        choice: [column.name for column in needed if column.name not in names]
+        for choice, needed in (("full", RESULT.columns), ("short", ALWAYS))
+    }
+    choice = next((choice for choice, absent in missing.items() if not absent), None)
+    if choice is None:
+        raise BenchmarkError(f"{path} is no table of results: it has no column {missing['short'][0]!r}")
     known: dict[str, CellType] = {column.name: column.type for column in tables[choice]}
     return [(name, known.get(name, "value")) for name in names]
 

@@ -76,9 +76,8 @@ def with_columns(found: Format, columns: str | None) -> Format:
         return found
     choose = getattr(found, "with_columns", None)
     if choose is None:
-        raise ConfigError(
-            f"--columns {columns}: the format {found.name} is no table; leave it out, or write .csv or .xlsx"
-        )
+        what = f"the format {found.name} has no columns to choose; leave it out, or write .csv or .xlsx"
+        raise ConfigError([Problem(f"--columns {columns}", what)])
     return cast(Format, choose(columns))
 
 
