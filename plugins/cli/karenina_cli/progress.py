@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -65,7 +65,8 @@ class Progress:
         if self._live is not None:
             self._live.stop()
         elif not self._quiet and self.done > self.before:
-            self._note()
+            with suppress(OSError, ValueError):  # stderr is closed
+                self._note()
         configure()
 
     @asynccontextmanager
