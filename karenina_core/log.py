@@ -66,5 +66,4 @@ _redact: list[Callable[[str], str]] = [lambda line: masked(line, secrets_in(os.e
 
 
 def _render(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
-    text = str(event.pop("event", ""))
-    return _redact[0](" ".join([text, *(f"{k}={v!r}" for k, v in event.items())]))
+    return _redact[0](" ".join([str(event.pop("event", "")), *(f"{k}={v!r}" for k, v in event.items())]))

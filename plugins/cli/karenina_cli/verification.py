@@ -27,6 +27,7 @@ from karenina_core.errors import one_line, plural
 from karenina_core.log import configure
 
 from .annotations import run_annotations
+from .estimating import check_estimate, print_estimate
 from .exits import GATE_FAILED, OK, SOME_FAILED
 from .options.flags import configured, given_answers, select_questions, trust_line, trusted_with
 from .options.gates import asked_gates, gate_document, gate_parts, note_gates
@@ -38,10 +39,14 @@ from .summary import run_parts
 
 
 def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
-    """Run the benchmark and print the outcome. Returns the exit code; see `exits` for what errors become."""
+    """Run the benchmark and print the outcome, or with `estimate` what the run would take. Returns the exit code; see
+    `exits` for what errors become."""
     with own_stdout() as out:
         configure()
+        check_estimate(options)
         prepared = _prepared(path, options, trust_line(arguments))
+        if options["estimate"]:
+            return print_estimate(prepared, options, out)
         judged = asked_gates(prepared, options)
         named = [options.get(name) for name in ("config", "answers")]
         named += [PresetFolder.of_user().find(options["preset"])] if options["preset"] is not None else []

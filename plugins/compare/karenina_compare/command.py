@@ -9,6 +9,7 @@ from typing import Any
 import click
 from karenina_cli.options.gates import item_gate_options
 from karenina_cli.options.options import json_option, settings_options
+from karenina_cli.options.sections import examples
 
 
 class Share(click.FloatRange):
@@ -24,7 +25,12 @@ class Share(click.FloatRange):
 SHARE = Share(0, 1)
 
 
-@click.command(short_help="Compare two runs, question by question.")
+@click.command(
+    short_help="Compare two runs, question by question.",
+    epilog=examples(
+        "karenina compare runs/before runs/after", "karenina compare runs/before runs/after --fail-on-regression"
+    ),
+)
 @click.argument("dir_a", metavar="DIR_A", type=click.Path(path_type=Path))
 @click.argument("dir_b", metavar="[DIR_B]", type=click.Path(path_type=Path), required=False)
 @click.option(
@@ -116,7 +122,6 @@ def command(
     the options --min-..., --must-pass and --max-errors, which are about DIR_B alone, are gates; one that cannot be
     decided fails.
 
-    \b
     Exit codes: 0 compared and every gate passed, 4 a gate failed, 1 a run cannot be read or nothing could be compared
     with DIR_B, 2 wrong usage.
     """

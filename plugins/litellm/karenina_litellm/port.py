@@ -29,6 +29,7 @@ from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message, ThinkingBlock
 
 from . import library
+from .listed_prices import listed_prices
 from .routes import Route, problems, route
 
 T = TypeVar("T")
@@ -88,6 +89,12 @@ class LiteLLM:
             reports_thinking=True,
             reports_cached_tokens=True,
         )
+
+    @property
+    def token_prices(self) -> tuple[float, float] | None:
+        """What litellm says that a token in and out costs; None where it lists no price of the model. Its list is read
+        without importing it."""
+        return listed_prices(self._route.model)
 
     async def aopen(self) -> None:
         """Import litellm and prepare connections.

@@ -192,47 +192,45 @@ def test_a_run_counts_what_is_shown() -> None:
     assert seen[0].in_flight >= 0
 
 
-def test_a_notebook_shows_it_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[dict[str, str]] = []
+class Publisher:
+    """What a notebook shows: the bundles, and whether each took the place of the one before."""
 
-    class Handle:
-        def update(self, bundle: dict[str, str], *, raw: bool) -> None:
-            shown.append(bundle)
+    def __init__(self) -> None:
+        self.shown: list[dict[str, str]] = []
+        self.places: set[str] = set()
 
-    def display(bundle: dict[str, str], *, raw: bool, display_id: bool) -> Handle:
-        assert raw
-        assert display_id
-        shown.append(bundle)
-        return Handle()
+    def publish(self, *, data: dict[str, str], metadata: object, transient: dict[str, str], update: bool) -> None:
+        assert update == bool(self.shown)
+        self.shown.append(data)
+        self.places.add(transient["display_id"])
 
-    shell = SimpleNamespace(kernel=object())
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """That of a notebook."""
+    found = SimpleNamespace(kernel=object(), display_pub=Publisher())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: found))
+    return found
+
+
+def test_a_notebook_shows_it_and_how_it_ended(shell: Any) -> None:
     with ScriptedServer(script) as server:
         asyncio.run(execute(prepared(server.url)))
-        assert shown[0]["text/plain"].splitlines()[0].endswith("0/4 items  0 s")
-        assert "4/4 items" in shown[-1]["text/plain"]
-        assert 'value="4" max="4"' in shown[-1]["text/html"]
-        assert "1 error: auth 1" in shown[-1]["text/html"]
-        shown.clear()
+        shown, shell.display_pub.shown = shell.display_pub.shown, []
         shell.kernel = None  # a terminal
         asyncio.run(execute(prepared(server.url)))
-    assert shown == []
+    assert shown[0]["text/plain"].splitlines()[0].endswith("0/4 items  0 s")
+    assert "4/4 items" in shown[-1]["text/plain"]
+    assert 'value="4" max="4"' in shown[-1]["text/html"]
+    assert "1 error: auth 1" in shown[-1]["text/html"]
+    assert len(shell.display_pub.places) == 1
+    assert shell.display_pub.shown == []
 
 
-def test_names_of_models_are_no_markup_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[dict[str, str]] = []
-
-    def display(bundle: dict[str, str], **_: object) -> Any:
-        shown.append(bundle)
-        return SimpleNamespace(update=lambda bundle, raw: shown.append(bundle))
-
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1)))
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
-
+def test_names_of_models_are_no_markup_in_a_notebook(shell: Any) -> None:
     async def show() -> None:
         async with shown_in_notebook(lambda: Snapshot(slowed=[("<b>m</b>", "<i>")]), 2):
             pass
 
     asyncio.run(show())
-    assert "&lt;b&gt;m&lt;/b&gt; slowed down: &lt;i&gt;" in shown[-1]["text/html"]
+    assert "&lt;b&gt;m&lt;/b&gt; slowed down: &lt;i&gt;" in shell.display_pub.shown[-1]["text/html"]

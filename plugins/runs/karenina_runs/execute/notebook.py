@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from html import escape
+from secrets import token_hex
 from typing import Any
 
 from .progress import Snapshot, progress_lines, time_left
@@ -19,14 +20,12 @@ WIDTH = 100
 
 
 def notebook_display() -> Any | None:
-    """`IPython.display.display` in a notebook, or whatever shows HTML and can change it later; None elsewhere."""
+    """What publishes pictures and HTML in a notebook, as IPython has it; None elsewhere."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    if getattr(shell, "kernel", None) is None:  # none at all, or that of a terminal
+    if shell is None or getattr(shell, "kernel", None) is None:  # that of a terminal has none
         return None
-    from importlib import import_module
-
-    return import_module("IPython.display").display
+    return shell.display_pub
 
 
 @asynccontextmanager
@@ -45,19 +44,24 @@ async def shown_in_notebook(snapshot: Callable[[], Snapshot], total: int) -> Asy
         lines = progress_lines(found, done, total, seconds=seconds, left=left, width=WIDTH)
         return {"text/plain": "\n".join(lines), "text/html": as_html(lines, done, total)}
 
-    handle = display(bundle(), raw=True, display_id=True)
+    place = {"display_id": token_hex(8)}
+
+    def publish(*, update: bool) -> None:
+        display.publish(data=bundle(), metadata={}, transient=place, update=update)
+
+    publish(update=False)
 
     async def ticking() -> None:
         while True:
             await asyncio.sleep(EVERY)
-            handle.update(bundle(), raw=True)
+            publish(update=True)
 
     task = asyncio.create_task(ticking())
     try:
         yield
     finally:
         task.cancel()
-        handle.update(bundle(), raw=True)
+        publish(update=True)
 
 
 def as_html(lines: list[str], done: int, total: int) -> str:

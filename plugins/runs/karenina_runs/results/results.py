@@ -88,11 +88,11 @@ class VerificationResultSet(Sequence[VerificationResult]):
         return len(self.results)
 
     def __repr__(self) -> str:
-        return results_text(self)
+        return results_text(self.tally, self.run_dir)
 
     def _repr_html_(self) -> str:
         """A table of outcomes, for notebooks."""
-        return results_html(self)
+        return results_html(self.tally, self.run_dir)
 
     def filter(
         self,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from karenina_core.errors import plural, shortened
 from karenina_core.values.benchmark import BenchmarkData
 from karenina_core.values.rubric import TRAIT_LISTS
 
-if TYPE_CHECKING:
-    from .results import VerificationResultSet
+from ..summaries.summary import Tally
 
 MOST = 20
 """Pairs of models, or questions, of a table; chosen."""
@@ -20,14 +20,15 @@ LONGEST = 100
 """Characters of a text in a cell; chosen."""
 
 
-def results_text(results: VerificationResultSet) -> str:
+def results_text(tally: Tally, run_dir: Path | None) -> str:
     """One line: how many there are, what became of them, and where they are."""
-    found = f"{plural(len(results), 'result')}: {_counts(results.tally.outcomes)}" if len(results) else "no results"
-    where = f", in {results.run_dir}" if results.run_dir else ""
+    count = tally.outcomes.total()
+    found = f"{plural(count, 'result')}: {_counts(tally.outcomes)}" if count else "no results"
+    where = f", in {run_dir}" if run_dir else ""
     return f"<VerificationResultSet: {found}{where}>"
 
 
-def results_html(results: VerificationResultSet) -> str:
+def results_html(tally: Tally, run_dir: Path | None) -> str:
     """The rates of each pair of models, with their intervals of 95 %, and the outcomes."""
     rows = [
         (
@@ -36,11 +37,11 @@ def results_html(results: VerificationResultSet) -> str:
             "" if row["coverage"] is None else f"{100 * row['coverage']:.1f} %",
             _counts(row["outcomes"]),
         )
-        for row in results.get_summary()["models"]
+        for row in tally.document()["models"]
     ]
     head = ("model", "judge", "items", "pass rate (95 %)", "coverage", "outcomes")
-    where = f" in <code>{escape(str(results.run_dir))}</code>" if results.run_dir else ""
-    return f"<div><b>{plural(len(results), 'result')}</b>{where}{_table(head, rows, 'pairs of models')}</div>"
+    where = f" in <code>{escape(str(run_dir))}</code>" if run_dir else ""
+    return f"<div><b>{plural(tally.outcomes.total(), 'result')}</b>{where}{_table(head, rows, 'pairs of models')}</div>"
 
 
 def benchmark_text(benchmark: BenchmarkData) -> str:
