@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from karenina_cli.output import note
 from karenina_cli.progress import SECONDS, Progress
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.progress import Snapshot
@@ -25,6 +26,8 @@ class Clock:
 
 
 class Terminal(io.StringIO):
+    """Takes texts, as a terminal does."""
+
     def isatty(self) -> bool:
         return True
 
@@ -81,6 +84,18 @@ def test_a_terminal_is_drawn_again_within_its_width(width: int, monkeypatch: pyt
     assert "12.3k tokens" in drawn
     assert ("mmm…" in drawn) == (width < 100)
     assert all(len(line) <= width for line in progress.lines(width))
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_what_is_said_on_a_terminal_breaks_between_words(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, said = Terminal(), "gate failed: " + "cannot be decided " * 12
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(sys, "stderr", terminal)
+    note(said)
+    lines = terminal.getvalue().splitlines()
+    assert len(lines) > 1
+    assert all(len(line) <= width for line in lines)
+    assert " ".join(lines).split() == said.split()
 
 
 def test_a_closed_stderr_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
