@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from attrs import define, field
 from karenina_calls.limits.limiter import Gateway
@@ -20,10 +20,19 @@ A_MOMENT = 0.25
 who has pressed Ctrl-C does not notice them."""
 
 
+class Counted(Protocol):
+    """What a run under way counts."""
+
+    def snapshot(self) -> Any:
+        """See `karenina_runs.execute.progress.Snapshot`. Only in the loop of the run."""
+
+
 @define(eq=False)
 class RunControl:
-    """Ends a run early, from the loop in which it runs."""
+    """Ends a run early, and says how far it is, from the loop in which it runs."""
 
+    counted: Counted | None = field(default=None, init=False)
+    """None before the first item begins."""
     _wanted: asyncio.Event = field(factory=asyncio.Event)
 
     def drain(self) -> None:

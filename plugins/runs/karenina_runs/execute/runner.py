@@ -38,6 +38,8 @@ from .continuation import Rest, RunWriter, read_back
 from .control import RunControl
 from .destination import Destination, RunState, directory_of, end, one_of, writer_of
 from .item_verifier import Verifier, canary_verifier
+from .notebook import shown_in_notebook
+from .progress import RunCounts
 from .senders import Senders
 from .surroundings import Place, surroundings_kind
 from .watchdogs import fewer_collections, stalls_logged, watched_stages
@@ -276,8 +278,10 @@ async def _carry_out(run: _Running, directory: RunDirectory | None, control: Run
             await _count_results(run, run.writer)
         about = {"run_name": prepared.run_name, "benchmark": prepared.benchmark.name, "items": len(prepared)}
         app.observe("karenina_run_started", run={**about, "run_dir": str(run_dir) if run_dir else None})
+        control.counted = RunCounts(run)
         with fewer_collections(), stalls_logged(partial(run.verifier.stages.running, asyncio.get_running_loop())):
-            await control.until_drained(_work(run, directory), run.gateway)
+            async with shown_in_notebook(control.counted.snapshot, len(prepared)):
+                await control.until_drained(_work(run, directory), run.gateway)
         remaining = run.writer is not None and run.writer.replaced
         status = "interrupted" if run.gateway.left_undone or remaining else "completed"
     except asyncio.CancelledError:
