@@ -61,7 +61,7 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         must_pass = must_pass_ids(limits, prepared.questions, prepared.config.replicate_count, prepared.mode)
         progress = Progress(found.items, quiet=options["quiet"], done=found.done, errors=found.errors)
         with _refused(folder):
-            results = carried_out(found.carry_out, progress, found.directory)
+            results = carried_out(found.carry_out, progress, found.directory, limits.most_errors(len(prepared)))
         warnings, extended = found.prepared.benchmark.warnings, read_manifest(found.directory).get("extends")
         extends = None if extended is None else Path(extended["run_dir"])
         gates = run_gates(results, prepared.planned, limits, must_pass)
@@ -81,7 +81,8 @@ def checked(
 
     Raises ConfigError and TemplateRefused with what to type instead.
     """
-    run = {name: options[name] for name in ("concurrency", "budget_usd", "budget_tokens") if options[name] is not None}
+    given = ("concurrency", "budget_usd", "budget_tokens", "fail_fast")
+    run = {name: options[name] for name in given if options[name] is not None}
     flags = Flags(run=run, trust=options["trust"], trust_line=trusting)
     with trusted_with(trusting), _refused(folder):
         return make(lambda manifest: later_config(manifest, options, flags))

@@ -67,7 +67,8 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
             note(f"{plural(len(prepared), 'item')} ({product}), mode {prepared.mode}, into {directory}")
         destination = Destination(run_dir=directory, sinks=options["sinks"], source=path, reuse=options["reuse"])
         progress = Progress(len(prepared), quiet=options["quiet"])
-        results = carried_out(partial(execute, prepared, destination), progress, directory)
+        most_errors = limits.most_errors(len(prepared))
+        results = carried_out(partial(execute, prepared, destination), progress, directory, most_errors)
         unwritten = _export(directory, formats, quiet=options["quiet"])
         gates = run_gates(results, prepared.planned, limits, must_pass)
         warnings = prepared.benchmark.warnings
@@ -90,7 +91,10 @@ def ended(
     unrepaired = 0
     if missing or repaired:  # a budget was used up, or a model is asked no more
         found = read_status(directory)
-        unrepaired, line = found.unrepaired, resume_command(found, directory)
+        unrepaired = found.unrepaired
+        line = resume_command(found, directory, retry_failed=bool(results.stopped and counted["error"]))
+        for why in results.stopped:
+            note(f"stopped: {why}")
         if missing:
             note(f"{missing} of {items} items have no result; to continue, type: {line}")
         if unrepaired:

@@ -24,6 +24,9 @@ class ExecutionSettings(Section):
     """Seconds that a stage has without a sign of progress while no call is under way; 0 or None: no limit."""
     concurrency: int = whole(8, least=1, neutral=True)
     """Items in flight."""
+    fail_fast: bool = flag(False, neutral=True)
+    """Whether nothing more is asked when an item has ended in an error that is not about what a model said: a broken
+    plugin, a server that is down, a template that cannot be used."""
     task_ordering: TaskOrdering = word("auto", TaskOrdering, neutral=True)
     """The order in which answers are begun. `generation_order`: question by question, each to all answering models.
     `distribute_answerers`: all answering models at the same time, so that a slow one holds up no other.
