@@ -23,7 +23,6 @@ from karenina_runs.resume import Resumption, Wanted, resumption, source_of
 from karenina_runs.summaries.gates import must_pass_ids, run_gates
 
 from karenina_core.errors import ConfigError, plural
-from karenina_core.log import configure
 
 from .exits import OK
 from .options.flags import RUN_FIELDS, later_config, model_flags, select_questions, trust_line, trusted_with
@@ -38,7 +37,6 @@ Configured = Callable[[Mapping[str, Any]], RunConfig]
 def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Continue the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         wanted = Wanted(
             source=options["benchmark"],
             fork=options["fork"],
@@ -116,7 +114,6 @@ CHOSEN = {
 def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Repair the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         plan = _planned(folder, options)
         if options["dry_run"]:
             document = {"run_dir": str(folder), **plan.to_dict()}
@@ -145,7 +142,6 @@ def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
 def take_back(folder: Path, *, as_json: bool) -> int:
     """Have the run as it was before its latest repair. Returns the exit code. Raises ConfigError, RunDirectoryError."""
     with own_stdout() as out:
-        configure()
         own = undo_repair(folder)
         line = f"{folder} is as it was before the repair whose record is in {own}"
         print_found({"run_dir": str(folder), "undone": str(own)}, [line], out, as_json=as_json)
@@ -195,7 +191,6 @@ def _kept(found: Resumption) -> Path:
 def extend(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Extend the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         found = _checked(folder, options, trust_line(arguments))
         counts, items = found.found, len(found.prepared)
         counted = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]

@@ -15,6 +15,7 @@ from karenina_core.errors import PluginError, did_you_mean
 
 from .entries import imported, owner_of, source_help
 from .exits import ended_by
+from .options.log_options import add_log_options, begin, log_options, shows_tracebacks
 from .output import note
 
 LONGEST = 80
@@ -59,6 +60,7 @@ class Commands(click.Group):
             raise PluginError(
                 f"the command {name!r} of {owner_of(points[0])} is no click command: {points[0].value} is {command!r}"
             )
+        add_log_options(command)
         return command
 
     def resolve_command(
@@ -92,7 +94,7 @@ class Commands(click.Group):
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of our output has gone; click ends quietly
-            ctx.exit(ended_by(error))
+            ctx.exit(ended_by(error, traceback=shows_tracebacks(ctx)))
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -102,6 +104,11 @@ def karenina(ctx: click.Context) -> None:
     """Executable evaluations of language models."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+    else:
+        begin(ctx)
+
+
+karenina.params += log_options(hidden=False)
 
 
 def _points(ctx: click.Context, group: str) -> dict[str, Sequence[EntryPoint]]:

@@ -21,7 +21,6 @@ from karenina_runs.folder.status import cancel_command, read_status, resume_comm
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
-from karenina_core.log import configure
 from karenina_core.values.result import VerificationResult
 
 from .exits import INTERRUPTED, Interrupted
@@ -61,7 +60,6 @@ class Progress:
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
             self._task = self._bar.add_task(self._description(), total=self.total, completed=self.done)
             self._bar.start()
-        configure()  # the log follows stderr, which a bar replaces while it is shown
         return self
 
     def __exit__(
@@ -69,7 +67,6 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
-        configure()
 
     def advance(self, result: VerificationResult) -> None:
         """One item more."""

@@ -24,7 +24,6 @@ from karenina_runs.summaries.canaries import exceeded
 from karenina_runs.summaries.gates import Gate, must_pass_ids, run_gates
 
 from karenina_core.errors import one_line, plural
-from karenina_core.log import configure
 
 from .exits import GATE_FAILED, OK, SOME_FAILED
 from .options.flags import configured, given_answers, select_questions, trust_line, trusted_with
@@ -38,7 +37,6 @@ from .summary import run_parts
 def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Run the benchmark and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         prepared = _prepared(path, options, trust_line(arguments))
         limits = run_limits(options)
         must_pass = must_pass_ids(limits, prepared.questions, prepared.config.replicate_count, prepared.mode)

@@ -27,8 +27,8 @@ NEVER_ANSWERED = {
     "connection": "{} cannot be reached ({} of {} requests failed, the last one with: {}); see whether its server runs "
     "and whether the address is right",
     "auth": "{} refuses the key ({} of {} requests failed, the last one with: {}); give it a key that is valid",
-    UNKNOWN: "{} is not known there ({} of {} requests failed, the last one with: {}); see whether the name of the model "
-    "and the address are right, and whether it is loaded",
+    UNKNOWN: "{} is not known there ({} of {} requests failed, the last one with: {}); see whether the "
+    "name of the model and the address are right, and whether it is loaded",
 }
 LONGEST = 200
 """Characters of the server's own words in that sentence; chosen, two lines."""

@@ -43,9 +43,11 @@ def _list(as_json: bool) -> None:
 
     from karenina_core.plugin.application import Karenina
 
+    from ..doctor.misplaced import misplaced
+
     with own_stdout() as out:
         app = Karenina.installed()
-        for warning in app.warnings:
+        for warning in (*app.warnings, *misplaced()):
             note(f"Warning: {warning}")
         listed: dict[str, tuple[str, Iterable[PluginInfo]]] = {
             "plugins": ("", app.plugins),
