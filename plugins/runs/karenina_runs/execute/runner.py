@@ -254,11 +254,24 @@ async def execute(
             control=control or RunControl(),
         )
         await _carry_out(run, directory)
-    of_run = (destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures), run.tally, run.ledger)
-    made, kept = [run.results[place] for place in sorted(run.results)], destination.run_dir
-    stopped = tuple(filter(None, (senders.gateway.stopped, *senders.gateway.unanswered)))
-    results = made if kept is None else StoredSequence(kept / RESULTS)
-    return VerificationResultSet(results, *of_run, planned=prepared.planned, canaries=run.canaries, stopped=stopped)
+    return _result_set(run, destination)
+
+
+def _result_set(run: _Running, destination: Destination) -> VerificationResultSet:
+    kept, gateway = destination.run_dir, run.gateway
+    made = [run.results[place] for place in sorted(run.results)]
+    return VerificationResultSet(
+        made if kept is None else StoredSequence(kept / RESULTS),
+        run_dir=kept,
+        left_out=run.prepared.left_out,
+        notes=run.notes,
+        sink_failures=dict(run.sinks.failures),
+        tally=run.tally,
+        ledger=run.ledger,
+        planned=run.prepared.planned,
+        canaries=run.canaries,
+        stopped=tuple(filter(None, (gateway.stopped, *gateway.unanswered))),
+    )
 
 
 async def _carry_out(run: _Running, directory: RunDirectory | None) -> None:
