@@ -160,8 +160,7 @@ async def _around_item(
         error = (limit.cancelled_for() if limit is not None else None) or raised
         if stops_item(error):
             raise
-        problem = one_line(error)
-        log.warning("an item's middleware failed", plugin=plugin, item=context.question_id, error=problem)
+        log.warning("an item's middleware failed", plugin=plugin, item=context.question_id, error=one_line(error))
     done = work[0] if work else None
     if done is not None:
         return done

@@ -9,8 +9,8 @@ from functools import partial
 from traceback import walk_tb
 from typing import Any, TypeVar, cast
 
-import pluggy
 from attrs import evolve
+from pluggy import PluginValidationError
 
 from ..errors import ConfigError, KareninaError, PluginError, Problem, did_you_mean, one_line
 from ..log import get_logger
@@ -33,7 +33,7 @@ from .kinds import (
     keywords_only,
     misfit,
 )
-from .markers import PROJECT
+from .markers import PROJECT, Hooks
 from .registry import Drafts, Registry, resolve_drafts
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class Karenina:
         self._made: dict[Hashable, Any] = {}
         self._kinds = Kinds(kinds)
         self._registries: dict[type[Registry[Any]], Registry[Any]] = {}
-        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager = Hooks(PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._load(plugins)
         self.stages = self.registry(StageRegistry)
@@ -256,10 +256,8 @@ class Karenina:
         except KareninaError:
             raise
         except (Exception, SystemExit) as error:  # a plugin's own code
-            codes = {
-                getattr(impl.function, "__code__", None): impl.plugin_name
-                for impl in getattr(self._manager.hook, hook).get_hookimpls()
-            }
+            impls = getattr(self._manager.hook, hook).get_hookimpls()
+            codes = {getattr(impl.function, "__code__", None): impl.plugin_name for impl in impls}
             within = (codes[frame.f_code] for frame, _ in walk_tb(error.__traceback__) if frame.f_code in codes)
             raise PluginError(f"{hook} of plugin {next(within, '?')!r} failed: {one_line(error)}") from error
 
@@ -285,8 +283,7 @@ class Karenina:
                 drafts[name] = self._draft(name, plugins[name])
             except (Exception, SystemExit) as error:
                 self._fail(name, plugins[name], str(error) if isinstance(error, PluginError) else one_line(error))
-        rank = Rank({name: self._infos[name].distribution for name in drafts})
-        merged, refused = resolve_drafts(drafts, rank)
+        merged, refused = resolve_drafts(drafts, Rank({name: self._infos[name].distribution for name in drafts}))
         for name, clash in refused.items():
             self._fail(name, plugins[name], str(clash))
         self._registries = {kind: kind(entries=entries, frozen=True) for kind, entries in merged.items()}
@@ -298,16 +295,17 @@ class Karenina:
         check_api(declared_api(plugin))
         try:
             self._manager.register(plugin, name)
-        except pluggy.PluginValidationError as error:
+        except PluginValidationError as error:
             raise PluginError(misfit(plugin) or one_line(error)) from None
         drafts: dict[type[Registry[Any]], Registry[Any]] = {}
-        for hook, impl in self._own(plugin):
+        own = self._own(plugin)
+        for hook, impl in own:
             if kind := self._kind(name, hook, impl):
                 check_hook(hook, impl)
                 keywords_only(impl)(registry=drafts.setdefault(kind, kind(name)))
             elif hook in HOOKS:
                 check_hook(hook, impl)
-        if not self._own(plugin):
+        if not own:
             raise PluginError("it implements no hook; is @hookimpl missing above its karenina_ functions?")
         if settings := drafts.get(SettingsRegistry):
             for entry in settings.values():  # needed at once; a broken class is this plugin's own trouble

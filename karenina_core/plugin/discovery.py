@@ -114,8 +114,7 @@ def load(source: Source) -> Any:
     """Import what an entry point names. Raises PluginError with the reason, whatever its module did, and for what is
     written for a version of the plugin API that is not supported."""
     try:
-        manager = _OneEntryPoint(source.entry_point)
-        failure = manager.failure
+        failure = (manager := _OneEntryPoint(source.entry_point)).failure
     except (Exception, SystemExit) as error:
         failure = error
     if failure is not None:

@@ -15,6 +15,7 @@ from statistics import median
 from attrs import asdict
 
 from .counted import counted_rows
+from .estimates import estimate_rows
 from .matching import matching_rows
 from .measure import Row, item_rows, process_rows
 from .memory import memory_rows
@@ -33,6 +34,7 @@ GROUPS: Mapping[str, Callable[[Namespace], list[Row]]] = {
     "throughput": lambda options: throughput_rows(options.items, options.rounds),
     "memory": lambda options: memory_rows(options.items),
     "resume": lambda options: resume_rows(options.items),
+    "estimate": lambda options: estimate_rows(options.rounds),
     "sandbox": lambda options: sandbox_rows(options.items),
 }
 """What is measured, by the name for `--only`."""

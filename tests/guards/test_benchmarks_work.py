@@ -77,6 +77,7 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "sandbox, start of a template": 10,
         "sandbox, next item after a kill": 10,
         "sandbox, its server": 150,
+        "verify --estimate": 2000.0,
         "run, sandboxed by trusted": 1.3,
         "run, sandboxed": None,
         "run, trusted": None,

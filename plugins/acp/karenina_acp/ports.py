@@ -12,6 +12,7 @@ from karenina_calls.agents.offered import OfferedCalls
 from karenina_calls.agents.program import Surroundings, passed_environment, session_folders, session_variables
 from karenina_calls.agents.prompts import prompt_of, system_of
 from karenina_calls.secrets.redaction import Secrets
+from karenina_calls.wire.endpoints import DEFAULT_TIMEOUT
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import PortError
@@ -32,7 +33,6 @@ from .record import Record
 from .session import START_HINT, Session, server_of
 from .settings import DEFAULT_ALLOW, LOOKING, AcpSettings, choices
 
-DEFAULT_TIMEOUT = 120.0
 UNLIMITED = AgentConfig(max_tool_calls=None, max_repeated_calls=None)
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
 
 from attrs import frozen
@@ -16,10 +17,22 @@ from karenina_judging.judgment import NOT_PERFORMED, READS, Judgment, code_alone
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.handle import FilledTemplate, TemplateHandle
+from karenina_vocabulary.planned_calls import PlannedCall, asks_judge, size, template_size
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import EvaluationInput, evaluation_input
 
-from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
+from karenina_core import (
+    Category,
+    Karenina,
+    Question,
+    Rubric,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    feature,
+    hookimpl,
+)
 from karenina_core.errors import RETRYABLE, AgentResponseError, FillError, KareninaError, ParseError, PortError, Problem
 from karenina_core.pipeline.stage import in_mode
 
@@ -212,6 +225,21 @@ class AgenticParseTemplate(Stage):
             if reason := why_no_investigator(app, model, task):
                 remedy = f"{reason}; use a model that can call tools, or switch agentic_parsing off"
                 yield Problem(f"parsing_models[{number}]", remedy)
+
+    def calls(
+        self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        least, most = asks_judge(question.template)
+        if not most:
+            return
+        sends = size(question.question, *(model.system_prompt for model in config.parsing_models))
+        call = partial(PlannedCall, sends=sends, may_send=template_size(question), unless_decided=True)
+        if config.agentic_parsing_trigger == "dynamic":
+            yield call(task=PromptTask.AGENTIC_PARSING_DECISION, least=least)
+            least = 0
+        turns = config.agentic_parsing_max_turns
+        yield call(task=PromptTask.AGENTIC_PARSING_INVESTIGATION, least=least, turns=turns)
+        yield call(task=PromptTask.AGENTIC_PARSING_EXTRACTION, least=least)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         return super().should_run(context) and fillable(context)

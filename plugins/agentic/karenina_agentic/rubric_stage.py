@@ -10,17 +10,28 @@ from attrs import evolve, frozen
 from karenina_judging.dynamic_traits import ABSENT, presence_of, undecided
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitCase, TraitScore
+from karenina_vocabulary.planned_calls import PlannedCall
 from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.traces import evaluation_input
 from karenina_vocabulary.traits import AgenticRubricTrait
 
-from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import (
+    Category,
+    Karenina,
+    Question,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    hookimpl,
+)
 from karenina_core.errors import ErrorKind, Problem
 from karenina_core.pipeline.stage import with_traits
 from karenina_core.values.rubric import Rubric
 
 from .agents import EMPTY_ANSWER, WITH_TRACE, material_of
 from .evaluator import Finding, exported
+from .planned import trait_calls
 from .strategies import Case, individual, investigators, misnamed, notes, shared, unable_investigators
 
 STRATEGIES = {"individual": individual, "shared": shared}
@@ -61,6 +72,11 @@ class AgenticRubricEvaluation(Stage):
         yield from misnamed(traits.values())
         yield from notes(config, rubrics)
         yield from unable_investigators(app, config, rubrics)
+
+    def calls(
+        self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        return trait_calls(question, rubric, config, app)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         if not (allowed := super().should_run(context)):

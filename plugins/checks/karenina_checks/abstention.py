@@ -11,10 +11,22 @@ from attrs import define
 from karenina_judging.asking import ask_judge, check_reply, closed_object, presented, unable_judges
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.planned_calls import PlannedCall, size, template_size
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import EvaluationInput, final_message, model_text
 
-from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
+from karenina_core import (
+    Category,
+    Karenina,
+    Question,
+    Rubric,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    feature,
+    hookimpl,
+)
 from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, Problem, one_line, shortened
 
 from .judge import examined, keep, occurs, stated
@@ -83,6 +95,8 @@ BESIDE_VALUES = (
     "response: {values}. A response that gives them as its answer does not decline, and the passage that gives them is "
     "no disclaimer. Look again: reply with disclaimer null and abstention_detected false where they are its answer."
 )
+MOST_CHECKS = 2
+"""Calls that examine a refusal: one for the values of the answer, and one for the decision without a quotation."""
 MOST_SHOWN = 500
 """Characters of values in a message."""
 UNQUOTED_ABSTENTION = "unquoted_abstention"
@@ -120,6 +134,15 @@ class AbstentionCheck(Stage):
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         return unable_judges(app, config.parsing_models, TASK, "leave the check out (--without abstention)")
+
+    def calls(
+        self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        """One, and more where the judge finds a refusal: the values of the answer, and the decision without a quote."""
+        sends = size(question.question, *(model.system_prompt for model in config.parsing_models))
+        return [
+            PlannedCall(task=TASK, most=1 + MOST_CHECKS, sends=sends, may_send=template_size(question), decides=True)
+        ]
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         if not (allowed := super().should_run(context)):

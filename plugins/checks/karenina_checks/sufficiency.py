@@ -11,9 +11,21 @@ from karenina_judging.asking import ask_judge, check_reply, closed_object, prese
 from karenina_judging.judgment import fillable
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.planned_calls import PlannedCall, asks_judge, size, template_size
 from karenina_vocabulary.tasks import PromptTask
 
-from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, feature, hookimpl
+from karenina_core import (
+    Category,
+    Karenina,
+    Question,
+    Rubric,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    feature,
+    hookimpl,
+)
 from karenina_core.errors import ContradictionError, KareninaError, PortError, Problem, one_line
 from karenina_core.pipeline.stage import in_mode
 
@@ -79,6 +91,22 @@ class SufficiencyCheck(Stage):
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
         task = PromptTask.SUFFICIENCY_DETECTION
         return unable_judges(app, config.parsing_models, task, "leave the check out (--without sufficiency)")
+
+    def calls(
+        self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        least, most = asks_judge(question.template)
+        sends = size(question.question, *(model.system_prompt for model in config.parsing_models))
+        call = PlannedCall(
+            task=PromptTask.SUFFICIENCY_DETECTION,
+            least=least,
+            most=most,
+            sends=sends,
+            may_send=template_size(question),
+            decides=True,
+            unless_decided=True,
+        )
+        return [call] if most else []
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context) and fillable(context)

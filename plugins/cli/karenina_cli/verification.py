@@ -25,6 +25,7 @@ from karenina_runs.summaries.gates import Gate, must_pass_ids, run_gates
 
 from karenina_core.errors import one_line, plural
 
+from .estimating import check_estimate, print_estimate
 from .exits import GATE_FAILED, OK, SOME_FAILED
 from .options.flags import configured, given_answers, select_questions, trust_line, trusted_with
 from .options.gates import gate_document, gate_parts, run_limits
@@ -35,9 +36,13 @@ from .summary import run_parts
 
 
 def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
-    """Run the benchmark and print the outcome. Returns the exit code; see `exits` for what errors become."""
+    """Run the benchmark and print the outcome, or with `estimate` what the run would take. Returns the exit code; see
+    `exits` for what errors become."""
     with own_stdout() as out:
+        check_estimate(options)
         prepared = _prepared(path, options, trust_line(arguments))
+        if options["estimate"]:
+            return print_estimate(prepared, options, out)
         limits = run_limits(options)
         must_pass = must_pass_ids(limits, prepared.questions, prepared.config.replicate_count, prepared.mode)
         named = [options.get(name) for name in ("config", "answers")]

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from karenina_cli.options.options import json_option
+from karenina_cli.options.sections import examples
 
 
 class Share(click.FloatRange):
@@ -23,7 +24,12 @@ class Share(click.FloatRange):
 SHARE = Share(0, 1)
 
 
-@click.command(short_help="Compare two runs, question by question.")
+@click.command(
+    short_help="Compare two runs, question by question.",
+    epilog=examples(
+        "karenina compare runs/before runs/after", "karenina compare runs/before runs/after --fail-on-regression"
+    ),
+)
 @click.argument("dir_a", metavar="DIR_A", type=click.Path(path_type=Path))
 @click.argument("dir_b", metavar="[DIR_B]", type=click.Path(path_type=Path), required=False)
 @click.option(
@@ -103,7 +109,6 @@ def command(
     are never failures: questions that ended in one are not compared, and counted. --fail-on-regression, --min-coverage
     and --min-pass-rate are gates; one that cannot be decided fails.
 
-    \b
     Exit codes: 0 compared and every gate passed, 4 a gate failed, 1 a run cannot be read, 2 wrong usage.
     """
     if as_json and form is not None and output is None:

@@ -24,6 +24,7 @@ class DeepJudgmentAutoFail(Stage):
     has to be in its quotations and is not."""
 
     category = Category.ENHANCEMENT
+    calls = ()
     requires = (
         ArtifactKeys.DEEP_JUDGMENT_PERFORMED,
         ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS,

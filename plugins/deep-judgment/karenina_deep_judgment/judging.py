@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -12,19 +12,20 @@ from karenina_judging.untrusted_text import untrusted
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitCase, TraitScore
 from karenina_vocabulary.handle import TemplateHandle
+from karenina_vocabulary.planned_calls import PlannedCall
 from karenina_vocabulary.rubric_config import TraitEvidenceRules
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import EvaluationInput
 from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core import VerificationContext
+from karenina_core import Question, VerificationConfig, VerificationContext
 from karenina_core.errors import ContractError, KareninaError, ParseError, PortError, one_line
 from karenina_core.log import get_logger
 from karenina_core.pipeline.engine import stops_item
 from karenina_core.ports import ParsePortResult
 from karenina_core.ports.model_client import CallRecord
 
-from . import prompts
+from . import planned, prompts
 from .auto_fail import unsupported
 from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
 from .quotations.matching import Source
@@ -197,6 +198,14 @@ class DeepJudgment:
     """
 
     name = "deep_judgment"
+
+    def calls(self, question: Question, config: VerificationConfig) -> Iterable[PlannedCall]:
+        return planned.template_calls(question, config)
+
+    def trait_calls(
+        self, question: Question, rules: TraitEvidenceRules, config: VerificationConfig
+    ) -> Iterable[PlannedCall]:
+        return planned.trait_calls(question, rules, config)
 
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
         case = Case(context, handle, given)

@@ -20,6 +20,7 @@ class DeepJudgmentRubricAutoFail(Stage):
     """
 
     category = Category.RUBRIC
+    calls = ()
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
     reads = (ArtifactKeys.ABSTENTION_DETECTED,)
     included_when = with_other_traits("agentic")

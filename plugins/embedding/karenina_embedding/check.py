@@ -10,9 +10,20 @@ from karenina_calls.services.shared import EmbedderRegistry, embedder_of
 from karenina_judging.asking import unable_judges
 from karenina_judging.services import SIMILARITIES
 from karenina_vocabulary.artifact_keys import ArtifactKeys
-from karenina_vocabulary.tasks import PromptTask
+from karenina_vocabulary.planned_calls import PlannedCall, size
+from karenina_vocabulary.tasks import EMBEDDING, PromptTask
 
-from karenina_core import Category, Karenina, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import (
+    Category,
+    Karenina,
+    Question,
+    Rubric,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    hookimpl,
+)
 from karenina_core.errors import PluginError, PortError, Problem, TemplateError, UnknownName, one_line
 from karenina_core.pipeline.stage import in_mode
 
@@ -102,6 +113,17 @@ class EmbeddingCheck(Stage):
         if config.budget_usd is None or embedder.reports_cost or not embedder.needs_provider:
             return []
         return [Problem("budget_usd", f"embedder {name}:{model}: {PRICE}")]
+
+    def calls(
+        self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        """None where no text was wrong."""
+        if FEATURE in config.features:
+            embedder = f"{config.embedding_check_embedder}:{config.embedding_check_model}"
+            yield PlannedCall(task=EMBEDDING, least=0, model=embedder, unless_decided=True)
+            sends = size(question.question, *(model.system_prompt for model in config.parsing_models))
+            task = PromptTask.EMBEDDING_EQUIVALENCE
+            yield PlannedCall(task=task, least=0, sends=sends, reads_answer=False, unless_decided=True)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         if not (allowed := super().should_run(context)):

@@ -17,6 +17,7 @@ class FinalizeResult(Stage):
     """Always runs, always last. A part exists where its evaluation was asked for or performed."""
 
     category = Category.FINALIZATION
+    calls = ()
     produces = (ArtifactKeys.FINAL_RESULT,)
     final = True
 

@@ -8,6 +8,7 @@ from typing import Any
 from attrs import evolve
 from karenina_calls.ports.text import invisible
 from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.planned_calls import PlannedCall, size
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import prompt_of
 
@@ -18,6 +19,7 @@ from karenina_core.ports.values import LLMResponse
 from karenina_core.values.message import Message, TextBlock, ThinkingBlock, trace_dicts
 from karenina_core.values.question import Question
 from karenina_core.values.result import EMPTY
+from karenina_core.values.rubric import Rubric
 
 from .few_shot import examples_for, few_shot_problems, with_examples
 from .tool_answers import trace_text, with_workspace, worked, works_with_tools
@@ -55,6 +57,17 @@ class GenerateAnswer(Stage):
         self, questions: Sequence[Question], config: VerificationConfig, app: Karenina
     ) -> Iterable[Problem]:
         return few_shot_problems(config.few_shot_config, questions)
+
+    def calls(
+        self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        (model,) = config.answering_models
+        recorded = app.adapters.resolve_interface(model.interface).spec.is_recorded
+        examples, _ = examples_for(None if recorded else config.few_shot_config, question)
+        sends = size(model.system_prompt, with_examples(examples, question.question))
+        turns = model.agent_max_turns if model.mcp_urls_dict or question.workspace_path else 1
+        task = PromptTask.GENERATION
+        return [PlannedCall(task=task, role="answering", sends=sends, reads_answer=False, turns=turns)]
 
     async def execute(self, context: VerificationContext) -> None:
         context.set_artifact(ArtifactKeys.ANSWERING_MODEL_STR, str(context.task.answering))

@@ -15,6 +15,7 @@ class RecursionLimitAutoFail(Stage):
     """
 
     category = Category.GUARD
+    calls = ()
     requires = (ArtifactKeys.RECURSION_LIMIT_REACHED,)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:

@@ -17,6 +17,7 @@ class TraceValidationAutoFail(Stage):
     """
 
     category = Category.GUARD
+    calls = ()
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
     reads = (ArtifactKeys.ANSWERING_MCP_SERVERS,)
     produces = (ArtifactKeys.TRACE_VALIDATION_FAILED, ArtifactKeys.TRACE_VALIDATION_ERROR, ArtifactKeys.MCP_ENABLED)

@@ -3,7 +3,7 @@ one by name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -11,12 +11,15 @@ from attrs import field, frozen
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitCase, TraitScore
 from karenina_vocabulary.handle import FilledTemplate, TemplateHandle
+from karenina_vocabulary.planned_calls import PlannedCall
 from karenina_vocabulary.rubric_config import TraitEvidenceRules
 from karenina_vocabulary.traces import EvaluationInput
 from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.stage import Skip
+from karenina_core.values.config import VerificationConfig
+from karenina_core.values.question import Question
 
 INVENTED_QUOTATIONS = "invented_quotations"
 """The caveat of results for which a judge gave quotations that are not in what it read, to the end."""
@@ -44,6 +47,9 @@ class JudgmentStrategy(Protocol):
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
         """Raises ParseError where the judge's replies cannot be used, PortError where it cannot be reached."""
 
+    def calls(self, question: Question, config: VerificationConfig) -> Iterable[PlannedCall]:
+        """Those that it makes for an item, `unless_decided`; see `karenina_vocabulary.planned_calls`."""
+
 
 class TraitStrategy(Protocol):
     """A judgment strategy that can also score a trait: what the evaluator of `llm` traits asks for by name."""
@@ -52,6 +58,11 @@ class TraitStrategy(Protocol):
 
     async def score(self, trait: LLMRubricTrait, case: TraitCase, rules: TraitEvidenceRules) -> TraitScore:
         """The score of a boolean or score trait, with its evidence. It takes its own places (`case.in_turn`)."""
+
+    def trait_calls(
+        self, question: Question, rules: TraitEvidenceRules, config: VerificationConfig
+    ) -> Iterable[PlannedCall]:
+        """Those that it makes for one trait."""
 
 
 NOT_PERFORMED: Mapping[str, Any] = MappingProxyType(

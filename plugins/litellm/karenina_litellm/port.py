@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from attrs import evolve, field, frozen
 from karenina_calls.ports.text import sanitize
 from karenina_calls.secrets.known_secrets import secrets_among
-from karenina_calls.wire.endpoints import OWN_SETTINGS, max_response_bytes
+from karenina_calls.wire.endpoints import DEFAULT_TIMEOUT, OWN_SETTINGS, max_response_bytes
 from karenina_calls.wire.library_errors import known_secrets, port_error
 from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
@@ -29,10 +29,10 @@ from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import Message, ThinkingBlock
 
 from . import library
+from .listed_prices import listed_prices
 from .routes import Route, problems, route
 
 T = TypeVar("T")
-DEFAULT_SECONDS = 120.0
 BACKSTOP_SECONDS = 5.0
 """litellm's own time limit, which a dripping server resets with every byte, comes after that of this adapter."""
 NO_KEY = "no-key"
@@ -66,7 +66,7 @@ class LiteLLM:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
-        self._seconds = config.request_timeout or DEFAULT_SECONDS
+        self._seconds = config.request_timeout or DEFAULT_TIMEOUT
         self._opened: _Opened | None = None
 
     @cached_property
@@ -89,6 +89,12 @@ class LiteLLM:
             reports_thinking=True,
             reports_cached_tokens=True,
         )
+
+    @property
+    def token_prices(self) -> tuple[float, float] | None:
+        """What litellm says that a token in and out costs; None where it lists no price of the model. Its list is read
+        without importing it."""
+        return listed_prices(self._route.model)
 
     async def aopen(self) -> None:
         """Import litellm and prepare connections.

@@ -158,3 +158,13 @@ def test_the_base_url_of_a_route_is_a_fixed_point(url: str, slash: bool) -> None
     once = route(model(endpoint_base_url=url + "/" * slash)).base_url
     assert once is not None
     assert route(model(endpoint_base_url=once)).base_url == once
+
+
+def test_prices_are_those_of_the_list_of_litellm_and_nothing_is_imported_for_them() -> None:
+    code = (
+        "import sys; from karenina_litellm.port import LiteLLM; from karenina_core import ModelConfig; "
+        "print([LiteLLM(ModelConfig(model_name=name, model_provider='openai')).token_prices "
+        "for name in ('gpt-4o-mini', 'no-such-model')], 'litellm' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[(1.5e-07, 6e-07), None] False"

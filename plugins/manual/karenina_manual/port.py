@@ -17,7 +17,7 @@ from karenina_core.values.message import Message, UsageMetadata
 
 MODEL = "manual"
 NOTHING_SPENT = UsageMetadata(cost_usd=0.0, model=MODEL)
-LONGEST_TEXT = 80
+LONGEST_TEXT = 80  # characters: a line
 
 
 class ManualPort(ParsesModels):

@@ -13,11 +13,23 @@ from karenina_judging.dynamic_traits import presence_of as found_in
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluation_parts import DeepJudgmentRubricPart
 from karenina_vocabulary.evaluators import TraitCase, TraitScore, evaluator_problems, failure
+from karenina_vocabulary.planned_calls import PlannedCall, size, spanned
 from karenina_vocabulary.rubric_config import DeepJudgmentRubricSettings
 from karenina_vocabulary.rubric_part import RubricPart
+from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core import Category, Karenina, Rubric, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import (
+    Category,
+    Karenina,
+    Question,
+    Rubric,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    hookimpl,
+)
 from karenina_core.errors import Problem
 from karenina_core.pipeline.stage import with_other_traits
 from karenina_core.values.fields import changed
@@ -75,6 +87,21 @@ class RubricEvaluation(Stage):
         yield from evaluator_problems(traits.values(), config, app)
         yield from notes(config, rubrics)
 
+    def calls(
+        self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        """One about all dynamic traits that a judge would score, and those of the evaluators: of dynamic traits at
+        least none."""
+        asked = [trait for trait in rubric or () if asks_model(app, trait.type_name)]
+        dynamic = [trait for trait in asked if rubric is not None and trait.name in rubric.dynamic]
+        if dynamic:
+            own = (model.system_prompt for model in config.parsing_models)
+            yield PlannedCall(task=PromptTask.RUBRIC_DYNAMIC_PRESENCE_CHECK, sends=size(question.question, *own))
+        judged = [trait for trait in asked if trait.type_name != AGENTIC]
+        possible = _planned(judged, question, config, app)
+        certain = _planned([trait for trait in judged if trait not in dynamic], question, config, app)
+        yield from spanned(certain, possible) if dynamic else possible
+
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
         if not allowed:
@@ -102,7 +129,7 @@ class RubricEvaluation(Stage):
         if given.error is not None:
             decided = dict.fromkeys(names, nothing)
         if not context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE).strip():
-            judged = (trait.name for trait in traits if asks_model(context, trait.type_name))
+            judged = (trait.name for trait in traits if asks_model(context.app, trait.type_name))
             decided = {name: TraitScore(state="skipped", reason="the answer is empty") for name in judged}
         open_ = [trait for trait in traits if trait.name not in decided]
         scores = {**decided, **await evaluated(case, open_)}
@@ -181,7 +208,9 @@ async def presence_of(case: TraitCase) -> Presence:
     """
     rubric = case.context.rubric
     dynamic = rubric.dynamic if rubric is not None else frozenset()
-    traits = [trait for trait in rubric or () if trait.name in dynamic and asks_model(case.context, trait.type_name)]
+    traits = [
+        trait for trait in rubric or () if trait.name in dynamic and asks_model(case.context.app, trait.type_name)
+    ]
     presence = await found_in(case, traits)
     if not presence.open:
         return presence
@@ -191,12 +220,21 @@ async def presence_of(case: TraitCase) -> Presence:
     return presence
 
 
-def asks_model(context: VerificationContext, type_name: str) -> bool:
+def _planned(
+    traits: Iterable[RubricTrait], question: Question, config: VerificationConfig, app: Karenina
+) -> list[PlannedCall]:
+    groups: dict[str, list[RubricTrait]] = {}
+    for trait in traits:
+        groups.setdefault(trait.type_name, []).append(trait)
+    return [c for name, own in groups.items() for c in app.trait_evaluator(name).calls(own, question, config, app)]
+
+
+def asks_model(app: Karenina, type_name: str) -> bool:
     """Whether a model is asked about traits of this type."""
     if type_name == "agentic":
         return True
     try:
-        return bool(context.app.trait_evaluator(type_name).asks_judge)
+        return bool(app.trait_evaluator(type_name).asks_judge)
     except Exception:  # an evaluator that cannot be made: each of its traits fails with that reason
         return False
 

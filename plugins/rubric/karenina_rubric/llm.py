@@ -12,12 +12,13 @@ from karenina_judging.asking import unable_judges
 from karenina_judging.judgment import TraitStrategy
 from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
 from karenina_vocabulary.kinds import StrategyRegistry
+from karenina_vocabulary.planned_calls import PlannedCall, size
 from karenina_vocabulary.record_traits import TemplateKind
 from karenina_vocabulary.rubric_config import TraitEvidenceRules, evidence_rules
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traits import LLMRubricTrait
 
-from karenina_core import Karenina, VerificationConfig, hookimpl
+from karenina_core import Karenina, Question, VerificationConfig, hookimpl
 from karenina_core.errors import KareninaError, Problem
 
 from .llm_calls import TASKS, grouped, judged, recorded
@@ -58,6 +59,25 @@ class LLMEvaluator(TraitEvaluator[LLMRubricTrait]):
         deep = [how for _, how in rules if how is not None]
         if deep:
             yield from _strategy_problems(deep, config, app)
+
+    def calls(
+        self, traits: Sequence[LLMRubricTrait], question: Question, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        rules = {trait.name: evidence_rules(config, trait, question.id) for trait in traits}
+        for how in (how for how in rules.values() if how is not None):
+            yield from app.registry(StrategyRegistry).make(STRATEGY).trait_calls(question, how, config)
+        both = config.deep_judgment_rubric_standard_scores
+        usual = [trait for trait in traits if rules[trait.name] is None or both]
+        records = [trait for trait in usual if isinstance(trait.kind, TemplateKind)]
+        others = [trait for trait in usual if not isinstance(trait.kind, TemplateKind)]
+        alone = config.rubric_evaluation_strategy == "sequential"
+        asked = [(PromptTask.RUBRIC_LLM_TRAIT_TEMPLATE, [trait]) for trait in records]
+        groups = grouped(others, question.raw_answer.strip(), alone=alone)
+        asked += [(group.task, list(group.traits)) for group in groups]
+        own = (model.system_prompt for model in config.parsing_models)
+        sends = size(question.question, *own)
+        for task, about in asked:
+            yield PlannedCall(task=task, sends=sends + size(*(trait.description for trait in about)))
 
     async def evaluate(self, traits: Sequence[LLMRubricTrait], case: TraitCase) -> Scores:
         context = case.context

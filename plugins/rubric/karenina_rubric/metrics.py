@@ -12,10 +12,11 @@ from karenina_judging.asking import ask_judge, check_reply, closed_object, prese
 from karenina_judging.judgment import INVENTED_QUOTATIONS
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.evaluators import TraitCase, TraitEvaluator, TraitScore
+from karenina_vocabulary.planned_calls import PlannedCall, size
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traits import MetricRubricTrait
 
-from karenina_core import Karenina, VerificationConfig, hookimpl
+from karenina_core import Karenina, Question, VerificationConfig, hookimpl
 from karenina_core.errors import ContradictionError, FillError, ParseError, Problem
 
 BUCKETS = ("tp", "fn", "fp", "tn")
@@ -237,6 +238,14 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
         yield from (Problem("rubric", text) for trait in traits if (text := trait.ambiguity()))
         remedy = "leave the metric traits out (rubric_trait_names)"
         yield from unable_judges(app, config.parsing_models, PromptTask.RUBRIC_METRIC_TRAIT, remedy)
+
+    def calls(
+        self, traits: Sequence[MetricRubricTrait], question: Question, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        sends = size(question.question, *(model.system_prompt for model in config.parsing_models))
+        for trait in traits:
+            asked = size(*(one.text for one in instructions_of(trait)))
+            yield PlannedCall(task=PromptTask.RUBRIC_METRIC_TRAIT, sends=sends + asked)
 
     async def score(self, trait: MetricRubricTrait, case: TraitCase) -> TraitScore:
         """Raises PortError where the judge could not be reached. A reply that is no use makes the score invalid, one

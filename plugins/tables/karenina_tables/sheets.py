@@ -11,7 +11,7 @@ from karenina_core.errors import BenchmarkError
 
 from .cells import Cell, is_blank, text_of
 
-MOST_ROWS = 200_000
+MOST_ROWS = 200_000  # as MOST_COLUMNS
 MOST_COLUMNS = 1_000
 """Chosen: far above what people fill in, and a broken file of as many is refused within seconds."""
 SHOWN = 20

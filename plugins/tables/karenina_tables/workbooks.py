@@ -24,7 +24,7 @@ from karenina_core.errors import BenchmarkError, PluginError, did_you_mean, one_
 from .cells import Cell, text_of
 from .sheets import MOST_ROWS, Note, Sheet, sheet_of
 
-MOST_PARTS = 1_000
+MOST_PARTS = 1_000  # files of the archive; chosen: there is one for each sheet
 MOST_UNPACKED = 64 * 1024 * 1024
 """Bytes; chosen: 100,000 questions of 500 characters fit."""
 PIECE = 4_000

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from attrs import evolve
 from karenina_judging.asking import text_to_judge
 from karenina_judging.judgment import INVENTED_QUOTATIONS, NOT_PERFORMED, READS, Judgment, code_alone, fillable
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.handle import TemplateHandle
 from karenina_vocabulary.kinds import StrategyRegistry
+from karenina_vocabulary.planned_calls import PlannedCall, asks_judge
 
-from karenina_core import Category, Skip, Stage, VerificationContext, feature, hookimpl
+from karenina_core import (
+    Category,
+    Karenina,
+    Question,
+    Rubric,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    feature,
+    hookimpl,
+)
 from karenina_core.errors import AgentResponseError, ParseError, PortError
 from karenina_core.pipeline.stage import in_mode
 
@@ -45,6 +58,17 @@ class ParseTemplate(Stage):
     extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric") & ~feature("agentic_parsing")
 
+    def calls(
+        self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        """Those of the strategy, where the template has fields for a judge."""
+        least, most = asks_judge(question.template)
+        if not most:
+            return
+        strategy = app.registry(StrategyRegistry).make(_strategy(config))
+        for call in strategy.calls(question, config):
+            yield call if least else evolve(call, least=0)
+
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)
         return fillable(context) if allowed else allowed
@@ -60,7 +84,7 @@ class ParseTemplate(Stage):
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, code_alone(handle))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, None)
         else:
-            name = "deep_judgment" if "deep_judgment" in context.config.features else "standard"
+            name = _strategy(context.config)
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, str(context.task.parsing))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, name)
             if given.error is not None:
@@ -91,6 +115,10 @@ class ParseTemplate(Stage):
         context.set_result_field("judge_channel", judgment.channel)
         context.set_result_field("judge_repairs", judgment.repairs)
         _keep_evidence(context, judgment.evidence)
+
+
+def _strategy(config: VerificationConfig) -> str:
+    return "deep_judgment" if "deep_judgment" in config.features else "standard"
 
 
 def _beyond(handle: TemplateHandle, values: Mapping[str, Any], quoted: Mapping[str, Any], text: str) -> tuple[str, ...]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from karenina_judging.asking import ask_judge
 from karenina_judging.judgment import Judgment
 from karenina_vocabulary.handle import TemplateHandle
+from karenina_vocabulary.planned_calls import PlannedCall, size, template_size
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import EvaluationInput
 
-from karenina_core import VerificationContext, hookimpl
+from karenina_core import Question, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.errors import FillError, ParseError, one_line
 
 from .prompts import extraction_prompt
@@ -20,6 +22,12 @@ class StandardJudgment:
     """Shows the judge the question, the response and the schema, and takes one JSON object back."""
 
     name = "standard"
+
+    def calls(self, question: Question, config: VerificationConfig) -> Iterable[PlannedCall]:
+        sends = size(question.question, *(model.system_prompt for model in config.parsing_models))
+        return [
+            PlannedCall(task=PromptTask.PARSING, sends=sends, may_send=template_size(question), unless_captured=True)
+        ]
 
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
         if (captured := await _captured(context, handle)) is not None:

@@ -17,6 +17,7 @@ class ValidateTemplate(Stage):
     """Loads the question's template through the runtime that the run allows."""
 
     category = Category.SETUP
+    calls = ()
     produces = (ArtifactKeys.RAW_ANSWER, ArtifactKeys.ANSWER, ArtifactKeys.TEMPLATE_VALIDATION_ERROR)
     result_fields = ("template_validation_error", "template_isolation", "parsed_gt_response")
     included_when = in_mode("template_only", "template_and_rubric")

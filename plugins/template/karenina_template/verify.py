@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from karenina_judging.services import SIMILARITIES
 from karenina_vocabulary.artifact_keys import ArtifactKeys
+from karenina_vocabulary.planned_calls import PlannedCall
+from karenina_vocabulary.tasks import EMBEDDING
 from karenina_vocabulary.traces import model_text
 
-from karenina_core import Category, Skip, Stage, VerificationContext, hookimpl
+from karenina_core import (
+    Category,
+    Karenina,
+    Question,
+    Rubric,
+    Skip,
+    Stage,
+    VerificationConfig,
+    VerificationContext,
+    hookimpl,
+)
 from karenina_core.errors import TemplateError
 from karenina_core.pipeline.stage import in_mode
+
+from .language.primitives.text import SemanticMatch
 
 UNSTABLE = "unstable_template"
 
@@ -36,6 +51,15 @@ class VerifyTemplate(Stage):
     )
     extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric")
+
+    def calls(
+        self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        """At most one of the embedder for each field that is compared by meaning: equal texts need none."""
+        source = question.template
+        if source is not None and (most := source.text.count(SemanticMatch.__name__)):
+            embedder = f"{config.embedding_check_embedder}:{config.embedding_check_model}"
+            yield PlannedCall(task=EMBEDDING, least=0, most=most, model=embedder, unless_decided=True)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         allowed = super().should_run(context)

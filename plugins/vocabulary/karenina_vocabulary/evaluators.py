@@ -15,11 +15,13 @@ from karenina_core.pipeline.engine import error_kind, stops_item
 from karenina_core.ports.call_origin import current_trait
 from karenina_core.values.rubric import RubricTrait
 
+from .planned_calls import PlannedCall
 from .traces import EvaluationInput
 
 if TYPE_CHECKING:
     from karenina_core.plugin.application import Karenina
     from karenina_core.values.config import VerificationConfig
+    from karenina_core.values.question import Question
 
 T = TypeVar("T")
 AnyTrait = TypeVar("AnyTrait", bound=RubricTrait)
@@ -154,6 +156,13 @@ class TraitEvaluator(Generic[AnyTrait]):
         `traits` are those of the run that it would score. It must be quick and call no model.
         """
         return ()
+
+    def calls(
+        self, traits: Sequence[AnyTrait], question: Question, config: VerificationConfig, app: Karenina
+    ) -> Iterable[PlannedCall]:
+        """The calls that scoring these traits takes for one item; see `planned_calls`. By default none where it asks no
+        judge, and otherwise any number."""
+        return [PlannedCall(task=f"traits of type {self.name}", least=0, most=None)] if self.asks_judge else ()
 
     async def evaluate(self, traits: Sequence[AnyTrait], case: TraitCase) -> Mapping[str, TraitScore]:
         """The score of every trait by its name. One that is left out counts as missing; what this raises is the error

@@ -23,7 +23,7 @@ from ..records.requests import KeptRequest
 from .budget import NOTHING, Budget, Estimate, tokens_of
 from .queues import Closed, LaneKey, LaneState, Moment, Taken, Waiter
 
-SOON = 1e-6
+SOON = 1e-6  # seconds: not in this turn of the loop, and in the next
 
 
 @define(eq=False)

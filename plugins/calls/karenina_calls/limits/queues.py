@@ -26,7 +26,7 @@ OVERLOADED = (503, 529)
 """HTTP statuses of servers that would serve the same call later."""
 OFTEN = 10
 """Rounds of nothing but refusals after which a provider may be given up that no call has waited for that long."""
-MOST_MOMENTS = 200
+MOST_MOMENTS = 200  # chosen: a plot shows no more
 LONG_PAUSE = (
     "{} asks to be left alone for {:.0f} s{}, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. "
     "Resume the run after that time, or give calls longer"

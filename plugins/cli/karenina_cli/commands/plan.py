@@ -7,13 +7,18 @@ from typing import Any
 
 import click
 
-from ..options.options import json_option, run_options, sink_option
+from ..options.options import estimate_options, json_option, run_options, sink_option
+from ..options.sections import examples
 
 
-@click.command(short_help="Show which stages would run, and why the others would not.")
+@click.command(
+    short_help="Show which stages would run, and why the others would not.",
+    epilog=examples("karenina plan --with abstention", "karenina plan questions.jsonld --config karenina.toml"),
+)
 @click.argument("benchmark", type=click.Path(path_type=Path), required=False)
 @run_options
 @sink_option("Also see whether this sink is there.")
+@estimate_options("a run of BENCHMARK with the configured models")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, benchmark: Path | None, **options: Any) -> None:
@@ -23,6 +28,8 @@ def command(ctx: click.Context, /, benchmark: Path | None, **options: Any) -> No
     Adapters of configured models and sinks that are not installed are named too. Exit code 1: the plan could not run.
     Whether models answer, and keys and files are there, is seen by `verify` alone.
     """
+    from ..estimating import check_estimate, plan_estimate
     from ..planning import plan
 
-    ctx.exit(plan(benchmark, options))
+    check_estimate(options)
+    ctx.exit(plan_estimate(benchmark, options) if options["estimate"] else plan(benchmark, options))

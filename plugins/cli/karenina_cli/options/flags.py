@@ -149,9 +149,12 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def model_flags(role: Literal["answering", "parsing"], options: Mapping[str, Any]) -> ModelFlags:
-    """What the options of one role say."""
-    given = {name: options.get(f"{role}_{name}") for name in ("interface", "provider", "base_url", "api_key_env")}
-    return ModelFlags(role=role, models=options.get(f"{role}_models", ()), **given)
+    """What the options of one role say, and those of both roles where its own say nothing."""
+    names = ("models", "interface", "provider", "base_url", "api_key_env")
+    own = {name: options.get(f"{role}_{name}") or None for name in names}
+    shared = {name: value for name in names if own[name] is None and (value := options.get(f"both_{name}"))}
+    given = {name: value for name, value in {**own, **shared}.items() if value is not None}
+    return ModelFlags(role=role, both=frozenset(shared), **given)
 
 
 POSITIONS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from karenina_cli.options.sections import examples
 
 
-@click.command(short_help="Write the results of a run in another file format.")
+@click.command(
+    short_help="Write the results of a run in another file format.",
+    epilog=examples("karenina export runs/first -o first.csv", "karenina export runs/first -o first.parquet"),
+)
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -30,7 +34,6 @@ def command(ctx: click.Context, directory: Path, format_: str | None, output: Pa
     Results are read and written one after the other, so that they need not fit into memory. FILE is there as a whole or
     not at all.
 
-    \b
     Exit codes: 0 written, 1 the results cannot be read, the file cannot be written or a package is missing, 2 wrong
     usage.
     """

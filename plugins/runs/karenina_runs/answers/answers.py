@@ -36,7 +36,7 @@ from ..results.stored import redacted, stored_results
 
 MissPolicy = Literal["strict", "fall_through", "leave_out"]
 Replicates = Literal["all", "first", "last"]
-VERSION = 1
+VERSION = 1  # of the format
 OF_ITEMS = ("workspace", "replayed_from", "fields", "fields_must_fit")
 """What an answer only has while an item is given it."""
 MOST_SHOWN = 80

@@ -1,0 +1,42 @@
+"""What `karenina verify --estimate` takes for a large benchmark."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from karenina_runs.benchmark import Benchmark
+from karenina_runs.plan.estimate import estimated
+from karenina_runs.plan.prepare import prepare
+
+from .measure import Row
+from .workload import Workload, moons
+from .yardstick import took, yardstick
+
+__all__ = ["estimate_rows"]
+
+ITEMS = 10_000
+BUDGET = 2000.0
+"""Milliseconds for all of it: somebody waits for the answer."""
+
+
+def estimate_rows(rounds: int) -> list[Row]:
+    """The benchmark is read, the run is prepared, its calls are counted: as the command does it, without its start."""
+    workload = Workload()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "moons.jsonld"
+        moons(ITEMS).save(path)
+        turns, seen = [], []
+        for _ in range(max(1, rounds // 3)):
+            turns.append(yardstick().cpu)
+            seen.append(took(partial(_estimate, workload, path)).cpu)
+    detail = f"{ITEMS} items, read and prepared"
+    return [Row("verify --estimate", median(seen), BUDGET, detail=detail, yardstick=median(turns))]
+
+
+def _estimate(workload: Workload, path: Path) -> None:
+    prepared = prepare(Benchmark.load(path, app=workload.app), workload.config, app=workload.app)
+    found = estimated(prepared)
+    assert found["calls"]["low"] == found["calls"]["high"] == 2 * ITEMS
