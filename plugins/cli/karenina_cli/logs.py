@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import Any
-
-from attrs import frozen
+from typing import Any, NamedTuple
 
 from karenina_core.log import TRACEBACK
 
@@ -41,8 +39,7 @@ class _Terminal(logging.Formatter):
         return printable(text)
 
 
-@frozen(kw_only=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What is logged. Without a `level` warnings are, and everything goes to a `file`."""
 
     verbose: bool = False
