@@ -174,11 +174,17 @@ class GenerateAnswer(Stage):
     category = Category.GENERATION
     produces = (ArtifactKeys.RAW_LLM_RESPONSE,)
 
+    def execute(self, context: object) -> None:
+        """Does nothing."""
+
 
 class VerifyTemplate(Stage):
     category = Category.TEMPLATE
     produces = (ArtifactKeys.VERIFY_RESULT, ArtifactKeys.FIELD_VERIFICATION_RESULT)
     included_when = staticmethod(lambda request: request.evaluates_template)
+
+    def execute(self, context: object) -> None:
+        """Does nothing."""
 
 
 class RubricEvaluation(Stage):
@@ -186,11 +192,17 @@ class RubricEvaluation(Stage):
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
     produces = (ArtifactKeys.RUBRIC_RESULT,)
 
+    def execute(self, context: object) -> None:
+        """Does nothing."""
+
 
 class AgenticRubricEvaluation(Stage):
     category = Category.RUBRIC
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
     produces = (ArtifactKeys.AGENTIC_TRAIT_SCORES,)
+
+    def execute(self, context: object) -> None:
+        """Does nothing."""
 
 
 class AbstentionCheck(Stage):
@@ -199,6 +211,9 @@ class AbstentionCheck(Stage):
     category = Category.RUBRIC
     requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
     produces = (ABSTAINED,)
+
+    def execute(self, context: object) -> None:
+        """Does nothing."""
 
 
 OTHERS = (GenerateAnswer, VerifyTemplate, RubricEvaluation, AgenticRubricEvaluation, AbstentionCheck, Last)
