@@ -16,7 +16,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 NEEDED = (
-    *("karenina-cli", "karenina-generation", "karenina-jsonld", "karenina-manual", "karenina-results"),
+    *("karenina-cli", "karenina-generation", "karenina-jsonld", "karenina-replay", "karenina-results"),
     "karenina-template",
 )
 """What runs a benchmark of templates with recorded answers, from the command line."""

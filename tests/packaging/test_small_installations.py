@@ -14,7 +14,7 @@ MOST_MEGABYTES = 60
 LEAN = (
     *("karenina-agentic", "karenina-checks", "karenina-cli", "karenina-deep-judgment", "karenina-demo"),
     *("karenina-embedding", "karenina-generation", "karenina-jsonld", "karenina-openai-endpoint", "karenina-results"),
-    *("karenina-manual", "karenina-rubric", "karenina-template"),
+    *("karenina-replay", "karenina-rubric", "karenina-template"),
 )
 """The command line, every stage, an adapter for models and one for recorded answers."""
 ALONE = """\
