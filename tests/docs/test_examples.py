@@ -107,7 +107,7 @@ def _ran(command: str, where: str, commands: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=240,  # a page with a session of pytest, on a busy machine
         check=False,
     )
     assert ran.returncode == 0, f"{where}: {command} exited with {ran.returncode}\n{ran.stdout}"
