@@ -1,4 +1,4 @@
-"""A run in this thread, with its progress on stderr and the signals that end it early."""
+"""A run in this thread, with the signals that end it early."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import os
 import shlex
 import signal
 import sys
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Self, TypeVar
+from types import FrameType
+from typing import Any, TypeVar
 
 from karenina_calls.files.process_cleanup import end_children
 from karenina_runs.execute.control import RunControl
@@ -21,82 +20,12 @@ from karenina_runs.folder.status import cancel_command, read_status, resume_comm
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
-from karenina_core.log import configure
-from karenina_core.values.result import VerificationResult
 
 from .exits import INTERRUPTED, Interrupted
 from .output import note
+from .progress import Progress
 
 T = TypeVar("T")
-SECONDS = 5.0
-"""Seconds between two lines, where there is no bar; chosen."""
-STEPS = 10
-"""Lines of a run that is too quick for lines by time; chosen."""
-
-
-class Progress:
-    """Counts finished items and shows the count. It never raises: a run continues without it."""
-
-    def __init__(self, total: int, *, quiet: bool = False, done: int = 0, errors: int = 0) -> None:
-        """`done` and `errors` are those of before."""
-        self.total = total
-        self.done = done
-        self.errors = errors
-        self._quiet = quiet
-        self._started = self._last = time.monotonic()
-        self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> Self:
-        if not self._quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
-
-            columns = (
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.description}", markup=False),
-                TimeElapsedColumn(),
-            )
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-            self._task = self._bar.add_task(self._description(), total=self.total, completed=self.done)
-            self._bar.start()
-        configure()  # the log follows stderr, which a bar replaces while it is shown
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        configure()
-
-    def advance(self, result: VerificationResult) -> None:
-        """One result more."""
-        self.step(failed=result.metadata.outcome == "error")
-
-    def step(self, *, failed: bool) -> None:
-        """One item more."""
-        self.done += 1
-        self.errors += failed
-        if self._quiet:
-            return
-        now = time.monotonic()
-        step = self.done * STEPS // self.total > (self.done - 1) * STEPS // self.total
-        try:
-            if self._bar is not None:
-                self._bar.update(self._task, completed=self.done, description=self._description())
-            elif step or now - self._last >= SECONDS:
-                self._last = now
-                note(f"{self.done}/{self.total} {self._description()}, {now - self._started:.1f} s")
-        except (OSError, ValueError):  # stderr is closed
-            self._quiet = True
-
-    def _description(self) -> str:
-        return f"items, {self.errors} with errors" if self.errors else "items"
-
-
 PATIENCE = 1.0
 """Seconds that the event loop has to answer the second signal, so that the process has ended two seconds after it. No
 turn of the loop should take a tenth of that: searches for patterns have threads of their own."""
@@ -159,9 +88,11 @@ DRAINING = "interrupted: waiting for the calls that are under way; interrupt onc
 Work = Callable[..., Coroutine[Any, Any, VerificationResultSet]]
 
 
-def carried_out(work: Work, progress: Progress, directory: Path) -> VerificationResultSet:
+def carried_out(
+    work: Work, progress: Progress, directory: Path, most_errors: float | None = None
+) -> VerificationResultSet:
     """Await `work(on_result=..., control=...)`, show its progress, and print which sinks have failed. `directory` is
-    where it keeps what is done.
+    where it keeps what is done. With more than `most_errors` items that end in an error, it asks nothing more.
 
     The first SIGINT or SIGTERM drains the run: what is asked already is waited for and kept. The second one ends it at
     once, and the process where the run does not answer; a third one ends the process. Raises Interrupted where work is
@@ -169,8 +100,8 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
     """
     try:
         with progress, asyncio.Runner() as runner:
-            continued = f"karenina resume {shlex.quote(str(directory))}"
-            results = runner.run(attended(partial(work, on_result=progress.advance), directory, continued))
+            begun, line = partial(work, on_result=progress.advance), f"karenina resume {shlex.quote(str(directory))}"
+            results = runner.run(attended(begun, progress, directory, RunControl(most_errors), line))
     except (KeyboardInterrupt, asyncio.CancelledError):
         summary = f"interrupted: {progress.done} of {progress.total} items are done"
         try:
@@ -193,12 +124,17 @@ def batch_text(batch: Mapping[str, Any]) -> str:
     return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 
 
-async def attended(work: Callable[..., Coroutine[Any, Any, T]], directory: Path, continued: str) -> T:
-    """Await `work(control=...)`, with the signals that end it: the first one drains it, the second one ends it at once.
-    `continued` is the command that continues it, for a process that does not answer."""
+async def attended(
+    work: Callable[..., Coroutine[Any, Any, T]],
+    progress: Progress,
+    directory: Path,
+    control: RunControl,
+    continued: str,
+) -> T:
+    """Await `work(control=...)`, and show its progress. The first signal drains it, the second one ends it at once.
+    `continued` is what to type to continue it, for a process that does not answer."""
     task = asyncio.current_task()
     assert task is not None  # this is a coroutine
-    control = RunControl()
 
     def interrupted() -> None:
         if control.draining:
@@ -211,4 +147,5 @@ async def attended(work: Callable[..., Coroutine[Any, Any, T]], directory: Path,
 
     ended = f"interrupted: the run did not answer, so its process was ended; what is done is kept in {directory}"
     with answered_signals(interrupted, f"{ended}\nTo continue, type: {continued}"):
-        return await work(control=control)
+        async with progress.shown(control):
+            return await work(control=control)

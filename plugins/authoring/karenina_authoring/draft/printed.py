@@ -122,7 +122,7 @@ def _carried_out(
 
     try:
         with progress, asyncio.Runner() as runner:
-            return runner.run(attended(work, folder, "the same again"))
+            return runner.run(attended(work, progress, folder, RunControl(), "the same again"))
     except (KeyboardInterrupt, asyncio.CancelledError):
         done = f"interrupted: {progress.done} of {plural(progress.total, 'question')} are done, kept in {folder}"
         raise Interrupted(f"{done}\nTo continue, type the same again: what is paid for is not asked again.") from None

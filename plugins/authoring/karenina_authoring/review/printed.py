@@ -21,7 +21,7 @@ from ..audit.audit import Audit
 from ..audit.printed import audited
 from ..proof.proof import Proof
 from ..proof.report import proven
-from .columns import with_columns
+from .columns import own_columns, with_columns
 from .decisions import DECISIONS, Review, applied
 
 
@@ -59,7 +59,7 @@ def apply_sheet(path: Path, sheet: Path, output: Path, version: str | None, *, t
     with own_stdout() as out:
         app = Karenina.installed()
         benchmark = Benchmark.load(path, app=app)
-        decided = Benchmark.load(sheet, app=app)
+        decided = Benchmark.from_table(sheet, columns=own_columns(benchmark), app=app)
         policy = code_policy(benchmark, trusted=trust)
         review = asyncio.run(applied(benchmark, decided, app=app, policy=policy, version=version))
         if review.changes:
