@@ -18,7 +18,6 @@ from karenina_runs.execute.control import RunControl
 from karenina_runs.journal.reader import journal_of
 
 from karenina_core.errors import BenchmarkError, plural
-from karenina_core.log import configure
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.config import VerificationConfig
 from karenina_core.values.question import Question
@@ -34,7 +33,6 @@ STATES: Mapping[str, str] = {"proven": "proven", "not_proven": "not proven", "no
 def run(path: Path, options: Mapping[str, Any]) -> int:
     """Draft, and print what came of it. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         loaded = configured({**options, "features_on": (), "features_off": ()})
         app, output = loaded.app, options["output"]
         benchmark = Benchmark.load(path, app=app)
