@@ -21,7 +21,8 @@ import pytest
 from click.testing import Result
 from karenina_calls.plugin_code import code_digest
 from karenina_cli.exits import Interrupted
-from karenina_cli.running import Progress, carried_out
+from karenina_cli.progress import Progress
+from karenina_cli.running import carried_out
 from karenina_runs.folder.status import RunStatus, read_status
 
 from karenina_core import Benchmark, ModelConfig, RunControl, VerificationConfig, resume_run

@@ -35,7 +35,7 @@ from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.pipeline.stage_plan import StageOrchestrator
-from karenina_core.testing import ScriptedCall, ScriptedLLM, application, plugin_checks, run_checks
+from karenina_core.testing import ScriptedCall, ScriptedLLM, application
 from karenina_core.values.config import AttemptPolicy, RetryPolicy
 from karenina_core.values.rubric import RubricTrait
 
@@ -428,7 +428,3 @@ def test_quotations_for_rubrics_are_counted_by_the_settings_for_rubrics() -> Non
     )
     assert result.deep_judgment_rubric is not None
     assert len(result.deep_judgment_rubric.extracted_rubric_excerpts["Safe"]) == len(many)
-
-
-def test_the_plugin_keeps_the_promises_of_plugins() -> None:
-    run_checks(plugin_checks("deep-judgment-rubric-auto-fail"))

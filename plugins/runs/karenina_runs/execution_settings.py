@@ -34,8 +34,9 @@ class ExecutionSettings(Section):
     `random`: shuffled, in the same way for every run of one name. `auto`: `distribute_answerers` where several models
     answer, else `prefix_cache`."""
     canaries: bool = flag(False, neutral=True)
-    """Whether every judge also reads answers that are known to be wrong and tell it to take them for right ones: 10 at
-    least, and one for 99 items and traits. They are in no number of the benchmark."""
+    """Whether every judge also reads answers that are known to be wrong and tell it what to say of them: of templates,
+    of checks and of traits, as far as the run has them, 10 each at least, and one for 99 items and traits. They are in
+    no number of the benchmark."""
     canary_threshold: float = fraction(0.02, neutral=True)
-    """The share of them that a judge may obey; where one obeys more, the run has failed."""
+    """The share of them, of each kind, that a judge may obey; where one obeys more, the run has failed."""
     executor: str = words("local", neutral=True)

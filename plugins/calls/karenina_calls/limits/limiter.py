@@ -122,6 +122,19 @@ class Gateway:
         return (*([self.exhausted] if self.exhausted else []), *closed)
 
     @property
+    def waiting(self) -> int:
+        """Calls that wait for a place."""
+        return sum(len(state.waiting) for state in self._lanes.values())
+
+    def slowed(self) -> list[tuple[str, str]]:
+        """The models that take fewer calls than were wanted, and what that means now."""
+        if self.clock is None:  # nothing was asked yet
+            return []
+        now = self.clock()
+        found = ((state.name, state.slowed(now)) for state in self._lanes.values())
+        return [(name, how) for name, how in found if how]
+
+    @property
     def advice(self) -> tuple[str, ...]:
         """Settings that help where calls timed out side by side."""
         lanes = [(state, key) for key, state in self._lanes.items() if state.timeouts.count]

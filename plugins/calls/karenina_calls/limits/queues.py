@@ -84,6 +84,10 @@ class Moment:
     """`start`, `grown`, `rate_limited`, `overloaded`, `failing` or `timed_out`."""
 
 
+GROWING = ("start", "grown")
+"""Reasons of moments that are no refusals."""
+
+
 @define(eq=False)
 class History:
     """How a limit went, in fewer than `MOST_MOMENTS` points: before there are more, every second one is left out."""
@@ -203,6 +207,18 @@ class LaneState:
     def alone_for(self, now: float) -> float:
         """Seconds for which the provider still wants to be left alone."""
         return max(self._alone_until - now, 0.0)
+
+    def slowed(self, now: float) -> str:
+        """What refusals and failures mean now, such as `waits 12 s`; empty where all that is sent is taken."""
+        if self.closed is not None:
+            return "asked no more"
+        pause = max(self.alone_for(now), self.adaptive.paused_until - now)
+        if pause >= 1.0:
+            return f"waits {pause:.0f} s"
+        moments = self.history.moments
+        if moments and moments[-1].why not in GROWING:
+            return f"{math.ceil(self.adaptive.limit)} at a time"
+        return ""
 
     def answers_others(self, refused: Taken) -> bool:
         """Whether the provider has answered other calls since it refused this one for the first time."""

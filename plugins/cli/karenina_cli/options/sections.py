@@ -33,7 +33,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Results": ("--out", "--fork", "--sink", "--export", "--quiet", "--json"),
     "Gates": (
         *("--min-pass-rate", "--min-coverage", "--must-pass", "--min-pass-per-question", "--max-errors"),
-        *("--max-drop",),
+        *("--max-drop", "--fail-on-regression", "--baseline", "--annotations"),
     ),
 }
 """Headings, and the options below each, in this order. All others follow under `Others`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from attrs import define, field
 from karenina_calls.limits.limiter import Gateway
@@ -22,6 +22,13 @@ A_MOMENT = 0.25
 who has pressed Ctrl-C does not notice them."""
 
 
+class Counted(Protocol):
+    """What a run under way counts."""
+
+    def snapshot(self) -> Any:
+        """See `karenina_runs.execute.progress.Snapshot`. Only in the loop of the run."""
+
+
 OF_WHAT_MODELS_SAY = frozenset({"judge", "content_filter"})
 """Kinds of errors that are about what a model has said, and of which the next item knows nothing."""
 SLACK = 1e-9
@@ -30,11 +37,13 @@ SLACK = 1e-9
 
 @define(eq=False)
 class RunControl:
-    """Ends a run early, from the loop in which it runs."""
+    """Ends a run early, and says how far it is, from the loop in which it runs."""
 
-    _wanted: asyncio.Event = field(factory=asyncio.Event, init=False)
     most_errors: float | None = None
     """With more items that end in an error, nothing more is asked."""
+    counted: Counted | None = field(default=None, init=False)
+    """None before the first item begins."""
+    _wanted: asyncio.Event = field(factory=asyncio.Event, init=False)
 
     def drain(self) -> None:
         """No new call begins; those under way are waited for and kept; then the run ends as one that was cancelled."""
