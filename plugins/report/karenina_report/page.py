@@ -24,6 +24,7 @@ from markupsafe import Markup
 from karenina_core import __version__
 from karenina_core.errors import RunDirectoryError
 
+from .calls import folding
 from .items import Sibling, anchors, item_view
 from .outcomes import KINDS, failure
 from .overview import overview_of
@@ -129,7 +130,7 @@ def _digest(text: str) -> str:
 
 
 def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]) -> Iterator[dict[str, Any]]:
-    kept = captures(results.run_dir)
+    kept, calls = captures(results.run_dir), folding(results.run_dir)
     labels = {(pair.answering, pair.parsing): pair.label for pair in pairs}
     answers: dict[str, list[Sibling]] = {}
     for result, name in zip(results, names, strict=True):
@@ -139,7 +140,7 @@ def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence
         answers.setdefault(about.question_id, []).append(Sibling(name, KINDS[about.outcome], label))
     for result, name in zip(results, names, strict=True):
         others = [other for other in answers[result.metadata.question_id] if other.anchor != name]
-        yield item_view(result, name, others, kept.get(result.metadata.result_id))
+        yield item_view(result, name, others, kept.get(result.metadata.result_id), calls(result))
 
 
 def _word(trait: Any) -> str:
