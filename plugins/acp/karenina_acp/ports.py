@@ -66,7 +66,7 @@ class _Port:
         except OSError as error:
             raise failure(error, None, hint=START_HINT) from error
         if record.stop_reason == "refusal":
-            raise PortError("the agent refuses to go on", kind="content_filter")
+            raise PortError("the agent refuses to continue", kind="content_filter")
         if record.stop_reason == "cancelled" and record.limit is None:
             raise PortError("the agent says that its work was cancelled, which it was not", kind="server")
 

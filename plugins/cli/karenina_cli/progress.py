@@ -13,7 +13,6 @@ from typing import Any, Self
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.progress import progress_line, progress_lines, time_left
 
-from karenina_core.log import configure
 from karenina_core.values.result import VerificationResult
 
 from .output import note, printable
@@ -54,7 +53,6 @@ class Progress:
             self._live = Live(console=console, transient=True, redirect_stdout=False, auto_refresh=False)
             self._live.start()
             self.tick()
-        configure()  # the log follows stderr, which is replaced while lines are drawn
         return self
 
     def __exit__(
@@ -65,7 +63,6 @@ class Progress:
         elif not self._quiet and self.done > self.before:
             with suppress(OSError, ValueError):  # stderr is closed
                 self._note()
-        configure()
 
     @asynccontextmanager
     async def shown(self, control: RunControl | None = None) -> AsyncIterator[None]:

@@ -86,9 +86,11 @@ DRAINING = "interrupted: waiting for the calls that are under way; interrupt onc
 Work = Callable[..., Coroutine[Any, Any, VerificationResultSet]]
 
 
-def carried_out(work: Work, progress: Progress, directory: Path) -> VerificationResultSet:
+def carried_out(
+    work: Work, progress: Progress, directory: Path, most_errors: float | None = None
+) -> VerificationResultSet:
     """Await `work(on_result=..., control=...)`, show its progress, and print which sinks have failed. `directory` is
-    where it keeps what is done.
+    where it keeps what is done. With more than `most_errors` items that end in an error, it asks nothing more.
 
     The first SIGINT or SIGTERM drains the run: what is asked already is waited for and kept. The second one ends it at
     once, and the process where the run does not answer; a third one ends the process. Raises Interrupted where work is
@@ -96,7 +98,7 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
     """
     try:
         with progress, asyncio.Runner() as runner:
-            results = runner.run(_attended(work, progress, directory))
+            results = runner.run(_attended(work, progress, directory, RunControl(most_errors)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         summary = f"interrupted: {progress.done} of {progress.total} items are done"
         try:
@@ -119,10 +121,9 @@ def batch_text(batch: Mapping[str, Any]) -> str:
     return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 
 
-async def _attended(work: Work, progress: Progress, directory: Path) -> VerificationResultSet:
+async def _attended(work: Work, progress: Progress, directory: Path, control: RunControl) -> VerificationResultSet:
     task = asyncio.current_task()
     assert task is not None  # this is a coroutine
-    control = RunControl()
 
     def interrupted() -> None:
         if control.draining:

@@ -68,13 +68,14 @@ def canary_table(found: Mapping[str, Any] | None) -> Table:
     rows = [
         (
             row["judge"],
+            row.get("path", "template"),
             f"{row['obeyed']} of {row['obeyed'] + row['resisted']}",
             _with_interval(row, "rate"),
             str(row["errors"] or ""),
         )
         for row in (found["judges"] if found else ())
     ]
-    return Table(("judge", "obeyed", "attack success rate", "errors"), rows, "Canaries")
+    return Table(("judge", "path", "obeyed", "attack success rate", "errors"), rows, "Canaries")
 
 
 def percent(rate: float | None) -> str:

@@ -24,13 +24,12 @@ from karenina_runs.summaries.canaries import exceeded
 from karenina_runs.summaries.gates import Gate
 
 from karenina_core.errors import one_line, plural
-from karenina_core.log import configure
 
 from .annotations import run_annotations
 from .estimating import check_estimate, print_estimate
 from .exits import GATE_FAILED, OK, SOME_FAILED
 from .options.flags import configured, given_answers, select_questions, trust_line, trusted_with
-from .options.gates import asked_gates, gate_document, gate_parts, note_gates
+from .options.gates import asked_gates, gate_document, gate_parts, note_gates, run_limits
 from .output import Part, note, own_stdout, print_json, print_parts
 from .plugin_options import given_files
 from .progress import Progress
@@ -42,7 +41,6 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
     """Run the benchmark and print the outcome, or with `estimate` what the run would take. Returns the exit code; see
     `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         check_estimate(options)
         prepared = _prepared(path, options, trust_line(arguments))
         if options["estimate"]:
@@ -73,7 +71,8 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
             note(f"{plural(len(prepared), 'item')} ({product}), mode {prepared.mode}, into {directory}")
         destination = Destination(run_dir=directory, sinks=options["sinks"], source=path, reuse=options["reuse"])
         progress = Progress(len(prepared), quiet=options["quiet"])
-        results = carried_out(partial(execute, prepared, destination), progress, directory)
+        most_errors = run_limits(options).most_errors(len(prepared))
+        results = carried_out(partial(execute, prepared, destination), progress, directory, most_errors)
         unwritten = _export(directory, formats, quiet=options["quiet"])
         gates = judged(results)
         warnings = prepared.benchmark.warnings
@@ -101,7 +100,10 @@ def ended(
     unrepaired = 0
     if missing or repaired:  # a budget was used up, or a model is asked no more
         found = read_status(directory)
-        unrepaired, line = found.unrepaired, resume_command(found, directory)
+        unrepaired = found.unrepaired
+        line = resume_command(found, directory, retry_failed=bool(results.stopped and counted["error"]))
+        for why in results.stopped:
+            note(f"stopped: {why}")
         if missing:
             note(f"{missing} of {items} items have no result; to continue, type: {line}")
         if unrepaired:

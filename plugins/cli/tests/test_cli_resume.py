@@ -255,7 +255,7 @@ def test_errors_that_may_be_gone_are_tried_again(run: Run, write_benchmark: File
 def test_errors_that_would_come_again_are_left_alone_unless_it_is_asked_for(
     run: Run, write_benchmark: Files, served: Any
 ) -> None:
-    with ScriptedServer(failing(Reply.error(401), [])) as server:
+    with ScriptedServer(failing(Reply.error(400), [])) as server:
         flags = [*served(server.url), "--out", "out"]
         assert run("verify", write_benchmark("q0", "q1"), *flags).exit_code == 3
         count = server.count

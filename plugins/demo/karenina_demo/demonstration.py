@@ -19,7 +19,6 @@ from karenina_runs.plan.items import Prepared
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import plural
-from karenina_core.log import configure
 from karenina_core.values.result import VerificationResult
 
 from .bundle import BENCHMARK, CALLS, FAILING, JUDGE, application, prepared
@@ -28,7 +27,6 @@ from .bundle import BENCHMARK, CALLS, FAILING, JUDGE, application, prepared
 def demonstrate(directory: Path | None, *, quiet: bool = False, as_json: bool = False) -> int:
     """Run the bundled benchmark and print what came out. Returns the exit code."""
     with own_stdout() as out:
-        configure()
         run = prepared(application(replay=str(CALLS)))
         directory = directory or default_directory("demo")
         destination = Destination(run_dir=directory, source=BENCHMARK)

@@ -65,7 +65,8 @@ item_gate_options: Callable[[F], F] = together(
         "--max-errors",
         callback=_errors,
         metavar="N|P%",
-        help="Exit with 4 where more items end in an error; with fewer, errors do not change the exit code.",
+        help="Exit with 4 where more items end in an error, and ask nothing more from then on; with fewer, errors do "
+        "not change the exit code.",
     ),
 )
 gate_options: Callable[[F], F] = together(

@@ -13,7 +13,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         *("--mode", "--with", "--without", "--questions", "--replicates", "--benchmark", "--workspace-root"),
         *("--canaries", "--trust"),
     ),
-    "Settings": ("--preset", "--config", "--set"),
+    "Settings": ("--preset", "--config", "--set", "--strict-plugins"),
     "Which results": (
         *("--all", "--replicate", "--outcome", "--kind", "--stage", "--unscored", "--retry-failed"),
         *("--dry-run", "--undo"),

@@ -188,14 +188,15 @@ def _header(path: str | Path) -> list[tuple[str, CellType]]:
     try:
         names = [_name(cell) for cell in next(_records(path))]
     except StopIteration:
-        raise BenchmarkError(f"{path} is empty") from None
+        raise BenchmarkError(f"{path} is empty; export the run again: karenina export DIR -o FILE") from None
     missing = {
         choice: [column.name for column in needed if column.name not in names]
         for choice, needed in (("full", RESULT.columns), ("short", ALWAYS))
     }
     choice = next((choice for choice, absent in missing.items() if not absent), None)
     if choice is None:
-        raise BenchmarkError(f"{path} is no table of results: it has no column {missing['short'][0]!r}")
+        what = f"is no table of results: it has no column {missing['short'][0]!r}"
+        raise BenchmarkError(f"{path} {what}; write a new one: karenina export DIR -o FILE")
     known: dict[str, CellType] = {column.name: column.type for column in tables[choice]}
     return [(name, known.get(name, "value")) for name in names]
 

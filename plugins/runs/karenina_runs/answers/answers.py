@@ -145,7 +145,7 @@ class ReplayStore:
             entry = evolve(before, fields={**before.fields, **entry.fields})
         elif before is not None:
             self.overwritten += 1
-            log.warning("there is another answer already; the new one takes its place", question=key.question_id)
+            log.warning("there is another answer already; the new one replaces it", question=key.question_id)
         self._entries[key] = entry
         self._questions.add(key.question_id)
 

@@ -55,6 +55,8 @@ class VerificationResultSet(Sequence[VerificationResult]):
     canaries: Mapping[str, Any] | None = field(default=None, eq=False, repr=False)
     """How often each judge obeyed an instruction in an answer; see `CanaryTally.document`. None where the run had no
     canaries."""
+    stopped: tuple[str, ...] = field(default=(), eq=False, repr=False)
+    """Why the run asked nothing more before it was done: `fail_fast`, `max_errors`, a model that never answered."""
     _counted: Tally | None = field(default=None, init=False, eq=False, repr=False)
 
     @classmethod

@@ -52,6 +52,11 @@ class RunLimits:
     error_share: float | None = None
     """The same as a share of all planned items."""
 
+    def most_errors(self, items: int) -> float | None:
+        """How many of so many items may end in an error; None: any number."""
+        shares = None if self.error_share is None else self.error_share * items
+        return min((most for most in (self.errors, shares) if most is not None), default=None)
+
 
 def must_pass_ids(
     limits: RunLimits, chosen: Mapping[str, Sequence[str]], replicates: int, mode: str

@@ -41,7 +41,7 @@ async def cancel(task: asyncio.Task[Any]) -> str:
     task.cancel()
     await asyncio.wait({task}, timeout=LONGEST_CANCELLATION)
     if not task.done():
-        return f"it went on for more than {LONGEST_CANCELLATION:g} s"
+        return f"it took more than {LONGEST_CANCELLATION:g} s"
     if task.cancelled():
         return ""
     ended = task.exception() or task.result()

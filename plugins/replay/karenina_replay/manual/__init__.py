@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["karenina_register_adapters"]
 
-PORT = "karenina_manual.port:ManualPort"
+PORT = "karenina_replay.manual.port:ManualPort"
 MEANINGLESS = ("model_provider", "endpoint_base_url", "endpoint_api_key", "api_key_env", "extra_kwargs")
 
 

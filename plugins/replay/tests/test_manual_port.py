@@ -8,13 +8,13 @@ import subprocess
 import sys
 from typing import Any
 
-import karenina_manual
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_calls.models.model_ports import make_port
 from karenina_calls.models.models import model_problems
-from karenina_manual.port import ManualPort
+from karenina_replay import manual
+from karenina_replay.manual.port import ManualPort
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import ParseError, PortError
@@ -51,13 +51,14 @@ def test_it_is_both_ports() -> None:
 
 
 def test_the_entry_module_imports_the_core_only() -> None:
-    code = "import sys, karenina_manual; print(sorted({'pydantic', 'karenina_manual.port'} & set(sys.modules)))"
+    late = "{'pydantic', 'karenina_replay.manual.port'}"
+    code = f"import sys, karenina_replay.manual; print(sorted({late} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_the_application_makes_the_port_for_both_roles() -> None:
-    app = Karenina({"manual": karenina_manual})
+    app = Karenina({"manual": manual})
     resolution = app.adapters.resolve_interface("manual")
     config = ModelConfig(interface="manual", manual_traces={"q1": "Paris"})
     for factory in (resolution.spec.llm_factory, resolution.spec.parser_factory):
@@ -167,7 +168,7 @@ def test_a_task_of_somebody_elses_stage_gets_the_answer() -> None:
     [{"endpoint_base_url": "http://h"}, {"model_provider": "openai"}, {"api_key_env": "X"}, {"extra_kwargs": {"a": 1}}],
 )
 def test_settings_without_an_effect_are_complained_about(fields: dict[str, Any]) -> None:
-    spec = Karenina({"manual": karenina_manual}).adapters.get_spec("manual")
+    spec = Karenina({"manual": manual}).adapters.get_spec("manual")
     assert spec.config_checker is not None
     plain: dict[str, Any] = {"interface": "manual", "manual_traces": {"q1": "Paris"}}
     assert list(spec.config_checker(ModelConfig(**plain))) == []
@@ -176,7 +177,7 @@ def test_settings_without_an_effect_are_complained_about(fields: dict[str, Any])
 
 
 def test_without_recorded_answers_there_is_nothing_to_answer_from() -> None:
-    spec = Karenina({"manual": karenina_manual}).adapters.get_spec("manual")
+    spec = Karenina({"manual": manual}).adapters.get_spec("manual")
     assert spec.config_checker is not None
     found = list(spec.config_checker(ModelConfig(interface="manual", model_name="m")))
     assert found == ["manual_traces: the manual interface needs recorded answers (--manual-traces FILE)"]
@@ -184,7 +185,7 @@ def test_without_recorded_answers_there_is_nothing_to_answer_from() -> None:
 
 def test_no_other_interface_takes_recorded_answers() -> None:
     spec = AdapterSpec(interface="other", llm_factory=ManualPort)
-    app = Karenina({"manual": karenina_manual, "other": _Other(spec)})
+    app = Karenina({"manual": manual, "other": _Other(spec)})
     found = [
         [problem.path + ": " + problem.message for problem in model_problems(app, model, "answering", "run")]
         for model in (
