@@ -85,8 +85,7 @@ class Karenina:
         self.adapters = self.registry(AdapterRegistry)
         self.sinks = self.registry(SinkRegistry)
         self.settings_classes = self.registry(SettingsRegistry)
-        known = {name: info.state == "active" for name, info in self._infos.items()}
-        self._settings = _structured_settings(self.tables, self.settings_classes, known)
+        self._settings = _structured_settings(self.tables, self.settings_classes, self._infos)
         for registry in self.registries:
             registry.settings, registry.inactive = self.settings, self.inactive
 
@@ -360,9 +359,9 @@ def _check_defaults(name: str, cls: type) -> None:
 
 
 def _structured_settings(
-    tables: Mapping[str, Mapping[str, Any]], classes: SettingsRegistry, known: Mapping[str, bool]
+    tables: Mapping[str, Mapping[str, Any]], classes: SettingsRegistry, known: Mapping[str, PluginInfo]
 ) -> dict[str, Any]:
-    """`{plugin: settings}` of every plugin that has some; `known` says of each plugin whether it is active.
+    """`{plugin: settings}` of every plugin that has some.
 
     Raises ConfigError with everything that is wrong.
     """
@@ -373,14 +372,13 @@ def _structured_settings(
     settings: dict[str, Any] = {}
     problems: list[Problem] = []
     for name in sorted(set(tables) - set(classes)):
-        if known.get(name, True):  # a plugin that is blocked for now keeps its table
-            why = (
-                "the plugin has no settings"
-                if name in known
-                else f"no installed package has this plugin{did_you_mean(name, classes)}; "
-                "install the one that has it, or remove the table"
-            )
-            problems.append(Problem(f"plugins.{name}", why))
+        why = f"no installed package has this plugin{did_you_mean(name, classes)}; "
+        why += "install the one that has it, or remove the table"
+        if info := known.get(name):
+            if info.state == "blocked":  # for now: it keeps its table
+                continue
+            why = "the plugin has no settings" if info.state == "active" else f"the plugin failed: {info.reason}"
+        problems.append(Problem(f"plugins.{name}", why))
     for name in classes:
         try:
             settings[name] = structure(tables.get(name, {}), classes.load(name), f"plugins.{name}")

@@ -46,6 +46,7 @@ def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for name in list(os.environ):
         if name.startswith(("KARENINA_", "PYTEST_ADDOPTS")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:langsmith_plugin")  # it takes three seconds of each start
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
     yield tmp_path
@@ -54,7 +55,7 @@ def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             del sys.modules[name]
 
 
-def commands(text: str) -> Iterator[tuple[str, str | None]]:
+def commands_of(text: str) -> Iterator[tuple[str, str | None]]:
     """`(command, expected output or None)` of a block of console lines; a backslash continues a command."""
     for part in re.split(r"^\$ ", _joined(text), flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
@@ -66,7 +67,9 @@ def _joined(text: str) -> str:
     return re.sub(r"\\\n[ ]*", "", text)
 
 
-def test_a_page_keeps_its_promises(page: Path, page_blocks: Sequence[Any], folder: Path, matches: Matches) -> None:
+def test_a_page_keeps_its_promises(
+    page: Path, page_blocks: Sequence[Any], folder: Path, commands: Path, matches: Matches
+) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     printed: str | None = None
     for block in page_blocks:
@@ -83,8 +86,8 @@ def test_a_page_keeps_its_promises(page: Path, page_blocks: Sequence[Any], folde
                 printed = _on_a_terminal(command, int(columns), where)
                 assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
         elif block.what == "run":
-            for command, expected in commands(block.text):
-                printed = _ran(command, where)
+            for command, expected in commands_of(block.text):
+                printed = _ran(command, where, commands)
                 assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
 
 
@@ -95,9 +98,11 @@ def _executed(source: str, names: dict[str, Any], where: str) -> str:
     return out.getvalue()
 
 
-def _ran(command: str, where: str) -> str:
+def _ran(command: str, where: str, commands: Path) -> str:
+    """What bash prints. Python of a page that starts `karenina`, perhaps to send it a signal, gets the real one."""
     ran = subprocess.run(
         ["bash", "-c", command],
+        env={**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -24,7 +24,7 @@ def names(plugin_pyprojects: dict[str, dict[str, Any]]) -> set[str]:
 GROUPS = (
     *("plugins", "commands", "kinds", "settings", "result_parts", "options", "doctor", "doctor.run"),
     "validate",
-    *("continuations", "senders", "surroundings", "names", "checks", "commands.plugins", "commands.benchmark"),
+    *("gates", "continuations", "senders", "surroundings", "names", "checks", "commands.plugins", "commands.benchmark"),
 )
 
 

@@ -129,7 +129,8 @@ def print_json(document: Any, out: IO[str]) -> None:
 
 def note(text: str) -> None:
     """A line for the user on stderr."""
-    click.echo(printable(text), err=True)
+    shown = printable(text)
+    click.echo(_wrapped(shown) if sys.stderr.isatty() else shown, err=True)
 
 
 def _finite(value: Any) -> Any:

@@ -15,6 +15,7 @@ from karenina_core.errors import PluginError, did_you_mean
 
 from .entries import imported, owner_of, source_help
 from .exits import ended_by
+from .options.log_options import add_log_options, begin, log_options, shows_tracebacks
 from .options.sections import examples
 from .output import note
 
@@ -34,7 +35,7 @@ GROUPS = {
 }
 """Headings of `karenina --help`; what is not installed is left out."""
 ARGUMENTS = f"{GROUP}.arguments"
-"""Where a context's `meta` keeps what the user typed after `karenina`."""
+"""Where a context's `meta` keeps what the user typed, from the name of the command on."""
 
 
 class Commands(click.Group):
@@ -50,14 +51,6 @@ class Commands(click.Group):
         self.points = points
         self.elsewhere = elsewhere or {}
 
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        typed = tuple(args)
-        context = super().make_context(info_name, args, parent, **extra)
-        context.meta.setdefault(ARGUMENTS, typed)
-        return context
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_points(ctx, self.points))
 
@@ -71,6 +64,7 @@ class Commands(click.Group):
             raise PluginError(
                 f"the command {name!r} of {owner_of(points[0])} is no click command: {points[0].value} is {command!r}"
             )
+        add_log_options(command)
         return command
 
     def resolve_command(
@@ -78,6 +72,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if ctx.resilient_parsing:  # a shell completes what is typed
             return super().resolve_command(ctx, args)
+        ctx.meta.setdefault(ARGUMENTS, tuple(args))
         name, points = args[0], _points(ctx, self.points)
         if name not in points and name in self.elsewhere:
             raise click.UsageError(f"{name} is not installed; type: pip install '{self.elsewhere[name]}'", ctx)
@@ -118,7 +113,7 @@ class Commands(click.Group):
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of our output has gone; click ends quietly
-            ctx.exit(ended_by(error))
+            ctx.exit(ended_by(error, traceback=shows_tracebacks(ctx)))
 
 
 @click.group(
@@ -136,6 +131,11 @@ def karenina(ctx: click.Context) -> None:
     """Executable evaluations of language models."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+    else:
+        begin(ctx)
+
+
+karenina.params += log_options(hidden=False)
 
 
 def _points(ctx: click.Context, group: str) -> dict[str, Sequence[EntryPoint]]:

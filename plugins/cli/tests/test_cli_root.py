@@ -142,14 +142,16 @@ def test_the_command_line_keeps_its_commands(run: Run, install: Files) -> None:
     assert "karenina-cli and a-thief both provide the command 'plugins'" in result.stderr
 
 
-def test_a_stranger_s_error_is_reported_with_its_traceback(run: Run, install: Files) -> None:
+def test_a_stranger_s_error_names_its_owner_and_has_a_traceback_where_it_is_asked_for(run: Run, install: Files) -> None:
     source = "import click\n@click.command()\ndef command():\n    raise ZeroDivisionError('by \\x1b[31mzero')\n"
     install("karenina-zero", {"zero": "odd_zero:command"}, odd_zero=source)
     result = run("zero")
     assert result.exit_code == 1
-    assert "Traceback" in result.stderr
-    assert "Please report it" in result.stderr
+    assert "code of karenina-zero failed: ZeroDivisionError" in result.stderr
+    assert "Please report it" not in result.stderr
     assert "\x1b" not in result.stderr
+    assert "Traceback" in run("--traceback", "zero").stderr
+    assert "\x1b" not in run("--traceback", "zero").stderr
 
 
 @pytest.mark.parametrize(

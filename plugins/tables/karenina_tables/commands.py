@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from karenina_cli.options.options import json_option
 from karenina_cli.options.sections import examples
-from karenina_cli.output import Part, Table, note, own_stdout, print_found
+from karenina_cli.output import note, own_stdout, print_found
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -55,9 +55,13 @@ def import_command(sheet: Path, output: Path, columns: Mapping[str, str], name: 
     """
     from karenina_runs.benchmark import Benchmark
 
+    from .imported import import_parts
+
     with own_stdout() as out:
         benchmark = Benchmark.from_table(sheet, columns=columns, sheet=name)
         benchmark.save(output)
+        for warning in benchmark.warnings:
+            note(f"Warning: {warning}")
         targets = benchmark.metadata["table"]["columns"]
         ready = sum(question.template is not None for question in benchmark)
         document = {
@@ -66,10 +70,7 @@ def import_command(sheet: Path, output: Path, columns: Mapping[str, str], name: 
             "with_template": ready,
             "columns": targets,
         }
-        parts: list[Part] = [
-            Table(("column", "taken for"), list(targets.items()), "Columns"),
-            f"{len(benchmark)} questions, {ready} of them with an answer template: {output}",
-        ]
+        parts = import_parts(benchmark, ready, output)
         print_found(document, parts, out, as_json=as_json)
 
 

@@ -53,9 +53,11 @@ def _list(*, every: bool, as_json: bool) -> None:
 
     from karenina_core.plugin.application import Karenina
 
+    from ..doctor.misplaced import misplaced
+
     with own_stdout() as out:
         app = Karenina.installed()
-        for warning in app.warnings:
+        for warning in (*app.warnings, *misplaced()):
             note(f"Warning: {warning}")
         brought = _brought(app)
         others: dict[str, tuple[str, Sequence[PluginInfo]]] = {

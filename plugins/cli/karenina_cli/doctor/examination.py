@@ -27,11 +27,11 @@ from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.plugin.api import PLUGIN_API, KareninaDeprecationWarning
 from karenina_core.plugin.application import Karenina
 from karenina_core.plugin.command_line import Section
-from karenina_core.plugin.discovery import misplaced
 
 from ..entries import every_section, merged, section_parts
 from ..exits import COULD_NOT_RUN, OK
 from ..output import inline, note, own_stdout, print_found
+from .misplaced import misplaced
 
 DEEP_SECONDS = 120.0
 """Seconds for importing what an adapter needs; chosen."""

@@ -37,6 +37,7 @@ RUN_FIELDS = {
     "budget_usd": "budget_usd",
     "budget_tokens": "budget_tokens",
     "canaries": "canaries",
+    "fail_fast": "fail_fast",
 }
 
 
@@ -74,10 +75,16 @@ def later_config(
 
 
 def checked_plugins(loaded: RunConfig, options: Mapping[str, Any]) -> RunConfig:
-    """The same, after warnings. Raises ConfigError where an option's plugin does not run."""
+    """The same, after warnings. Raises ConfigError where an option's plugin does not run, and with --strict-plugins
+    where any has failed."""
+    failed = [plugin for plugin in loaded.app.plugins if plugin.state == "failed"]
+    if failed and options.get("strict_plugins"):
+        raise ConfigError([Problem(f"plugin {plugin.name}", plugin.reason) for plugin in failed])
     for warning in loaded.app.warnings:
         note(f"Warning: {warning}")
     check_given(options, loaded.app)
+    for plugin in failed:
+        note(f"Warning: the plugin {plugin.name} failed and is left out: {plugin.reason}")
     return loaded
 
 

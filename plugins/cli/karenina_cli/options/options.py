@@ -124,6 +124,13 @@ def work_options(*, spent: str, sinks: str) -> Callable[[F], F]:
     return together(
         limit_options(spent),
         sink_option(sinks),
+        click.option(
+            "--fail-fast",
+            is_flag=True,
+            default=None,
+            help="Ask nothing more when an item has ended in an error other than what a model said.",
+        ),
+        click.option("--strict-plugins", is_flag=True, help="Refuse to run where an installed plugin has failed."),
         click.option("--trust", is_flag=True, help="Run the file's Python templates in this process, unprotected."),
         click.option("--quiet", is_flag=True, help="No progress on stderr."),
         json_option,

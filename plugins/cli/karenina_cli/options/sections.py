@@ -22,7 +22,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         ),
         *("--canaries", "--trust"),
     ),
-    "Settings": ("--preset", "--config", "--set"),
+    "Settings": ("--preset", "--config", "--set", "--strict-plugins"),
     "Which results": (
         *("--all", "--replicate", "--outcome", "--kind", "--stage", "--unscored", "--retry-failed"),
         *("--dry-run", "--undo"),
@@ -42,7 +42,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Results": ("--out", "--fork", "--sink", "--export", "--quiet", "--json"),
     "Gates": (
         *("--min-pass-rate", "--min-coverage", "--must-pass", "--min-pass-per-question", "--max-errors"),
-        *("--max-drop",),
+        *("--max-drop", "--fail-on-regression", "--baseline", "--annotations"),
     ),
 }
 """Headings, and the options below each, in this order. All others follow under `Others`."""

@@ -17,7 +17,7 @@ from karenina_cli.options.sections import examples
     "--format",
     "format_",
     metavar="NAME",
-    help="json, jsonl, csv, parquet, sqlite, junit, or what a plugin brings. Default: by the suffix of FILE.",
+    help="json, jsonl, csv, xlsx, parquet, sqlite, junit, or what a plugin brings. Default: by the suffix of FILE.",
 )
 @click.option(
     "-o",
@@ -27,8 +27,13 @@ from karenina_cli.options.sections import examples
     help="The file; one that is there is replaced. Default: the name of DIR with the format's suffix, in the working "
     "directory.",
 )
+@click.option(
+    "--columns",
+    type=click.Choice(("short", "full")),
+    help="Of csv and xlsx: what people look at first (the default), or everything that is stored.",
+)
 @click.pass_context
-def command(ctx: click.Context, directory: Path, format_: str | None, output: Path | None) -> None:
+def command(ctx: click.Context, directory: Path, format_: str | None, output: Path | None, columns: str | None) -> None:
     """Write the results in DIR, a run directory or a file of results, to FILE. Its name is printed.
 
     Results are read and written one after the other, so that they need not fit into memory. FILE is there as a whole or
@@ -41,5 +46,5 @@ def command(ctx: click.Context, directory: Path, format_: str | None, output: Pa
         raise click.UsageError("give --format NAME, -o FILE, or both.", ctx)
     from ..exporting import export
 
-    click.echo(export(directory, format_, output))
+    click.echo(export(directory, format_, output, columns=columns))
     ctx.exit(0)

@@ -121,9 +121,11 @@ def check(
 
 def unknown(name: str) -> str:
     """What to say where no installed plugin or command has this name; nothing where one has."""
+    from karenina_cli.doctor.misplaced import misplaced
+
     from karenina_core.entry_points import installed_entry_points
     from karenina_core.errors import did_you_mean
-    from karenina_core.plugin.discovery import GROUP, misplaced
+    from karenina_core.plugin.discovery import GROUP
 
     known = {point.name for group in (GROUP, "karenina.commands") for point in installed_entry_points(group)}
     if name in known:
