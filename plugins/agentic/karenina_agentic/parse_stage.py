@@ -202,6 +202,9 @@ class AgenticParseTemplate(Stage):
             yield Problem("agentic_parsing_trigger", what)
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
+        if config.judge_with is not None:
+            what = "is not what the agent of agentic_parsing does; leave one of them out (--without agentic_parsing)"
+            yield Problem("judge_with", what)
         if config.agentic_judge_context == "trace_only":
             problem = (
                 "with trace_only the agent of agentic_parsing reads what the judge reads without it, for more calls"

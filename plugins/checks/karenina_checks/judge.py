@@ -8,6 +8,7 @@ from html import unescape
 from typing import Any
 
 from karenina_judging.asking import ask_judge
+from karenina_judging.judgment import own_strategy
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_template.language.grounding import fields_in
 from karenina_vocabulary.artifact_keys import ArtifactKeys
@@ -70,7 +71,7 @@ async def stated(context: VerificationContext, user: str, own_words: str) -> dic
     with a warning. Raises PortError where the judge could not be reached.
     """
     handle = context.get_artifact(ArtifactKeys.ANSWER, None)
-    if handle is None or not handle.fields():
+    if handle is None or not handle.fields() or own_strategy(handle):
         return {}
     try:
         task, texts = PromptTask.ABSTENTION_DETECTION, (SYSTEM, user)

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, frozen
 from karenina_judging.asking import ask_judge, check_reply, closed_object, presented, unable_judges
-from karenina_judging.judgment import fillable
+from karenina_judging.judgment import fillable, own_strategy
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.planned_calls import PlannedCall, asks_judge, size, template_size
@@ -112,6 +112,8 @@ class SufficiencyCheck(Stage):
         allowed = super().should_run(context) and fillable(context)
         if allowed and not context.get_artifact(ArtifactKeys.ANSWER).fields():
             return Skip("the template asks a judge for nothing")
+        if allowed and own_strategy(context.get_artifact(ArtifactKeys.ANSWER)):
+            return Skip("its judge decides this by itself")
         return allowed
 
     async def execute(self, context: VerificationContext) -> None:

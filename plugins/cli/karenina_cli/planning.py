@@ -16,6 +16,7 @@ from karenina_runs.config.config_file import RunConfig
 from karenina_runs.plan.prepare import default_mode, settings_problems, why_left_out
 from karenina_runs.plan.rubrics import all_rubrics, check_names, check_types, rubric_of
 from karenina_runs.plan.templates import TemplateLoader
+from karenina_runs.plan.without_template import with_stand_ins
 from karenina_runs.trust.store import trusted_digest
 from karenina_template.lint.lint import Finding, lint_benchmark, lint_template
 from karenina_vocabulary.handle import TemplateHandle
@@ -113,6 +114,8 @@ def planned(app: Karenina, config: VerificationConfig, benchmark: BenchmarkData 
 
     Raises PlanError where there is none at all: a feature that no stage serves, stages that contradict each other.
     """
+    if benchmark is not None:
+        benchmark = with_stand_ins(app, config, benchmark)
     mode = config.evaluation_mode or (default_mode(benchmark) if benchmark is not None else "template_only")
     rows: list[tuple[PlannedQuestion, Rubric | None]] = []
     problems: list[str] = []

@@ -13,8 +13,6 @@ from typing import Any, Self
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.progress import progress_line, progress_lines, time_left
 
-from karenina_core.values.result import VerificationResult
-
 from .output import note, printable
 
 SECONDS = 5.0
@@ -79,8 +77,8 @@ class Progress:
             self.tick()
             await asyncio.sleep(TICK)
 
-    def advance(self, result: VerificationResult) -> None:
-        """One item more."""
+    def advance(self, _: object) -> None:
+        """One item more, whatever became of it."""
         self.done += 1
 
     def tick(self) -> None:

@@ -9,9 +9,10 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from karenina_calls.files.process_cleanup import end_children
 from karenina_runs.execute.control import RunControl
@@ -24,6 +25,7 @@ from .exits import INTERRUPTED, Interrupted
 from .output import note
 from .progress import Progress
 
+T = TypeVar("T")
 PATIENCE = 1.0
 """Seconds that the event loop has to answer the second signal, so that the process has ended two seconds after it. No
 turn of the loop should take a tenth of that: searches for patterns have threads of their own."""
@@ -98,7 +100,8 @@ def carried_out(
     """
     try:
         with progress, asyncio.Runner() as runner:
-            results = runner.run(_attended(work, progress, directory, RunControl(most_errors)))
+            begun, line = partial(work, on_result=progress.advance), f"karenina resume {shlex.quote(str(directory))}"
+            results = runner.run(attended(begun, progress, directory, RunControl(most_errors), line))
     except (KeyboardInterrupt, asyncio.CancelledError):
         summary = f"interrupted: {progress.done} of {progress.total} items are done"
         try:
@@ -121,7 +124,15 @@ def batch_text(batch: Mapping[str, Any]) -> str:
     return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 
 
-async def _attended(work: Work, progress: Progress, directory: Path, control: RunControl) -> VerificationResultSet:
+async def attended(
+    work: Callable[..., Coroutine[Any, Any, T]],
+    progress: Progress,
+    directory: Path,
+    control: RunControl,
+    continued: str,
+) -> T:
+    """Await `work(control=...)`, and show its progress. The first signal drains it, the second one ends it at once.
+    `continued` is what to type to continue it, for a process that does not answer."""
     task = asyncio.current_task()
     assert task is not None  # this is a coroutine
 
@@ -135,7 +146,6 @@ async def _attended(work: Work, progress: Progress, directory: Path, control: Ru
                 print(DRAINING, file=sys.stderr, flush=True)  # not past a bar that is shown, as `note` does
 
     ended = f"interrupted: the run did not answer, so its process was ended; what is done is kept in {directory}"
-    continued = f"To continue, type: karenina resume {shlex.quote(str(directory))}"
-    with answered_signals(interrupted, f"{ended}\n{continued}"):
+    with answered_signals(interrupted, f"{ended}\nTo continue, type: {continued}"):
         async with progress.shown(control):
-            return await work(on_result=progress.advance, control=control)
+            return await work(control=control)

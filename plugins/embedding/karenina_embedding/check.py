@@ -8,6 +8,7 @@ from typing import Any
 from attrs import astuple, evolve, frozen
 from karenina_calls.services.shared import EmbedderRegistry, embedder_of
 from karenina_judging.asking import unable_judges
+from karenina_judging.judgment import own_strategy
 from karenina_judging.services import SIMILARITIES
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.planned_calls import PlannedCall, size
@@ -130,6 +131,8 @@ class EmbeddingCheck(Stage):
             return allowed
         if not context.has_artifact(ArtifactKeys.PARSED_ANSWER):
             return Skip("there is no parsed answer")
+        if own_strategy(context.get_artifact(ArtifactKeys.ANSWER, None)):
+            return Skip("a judgment is compared, and no text")
         if context.verdict.field is not False:
             return Skip("no field was found to be wrong")
         if not context.has_artifact(ArtifactKeys.REGEX_VERIFICATION_RESULTS):

@@ -107,6 +107,14 @@ def fillable(context: VerificationContext) -> bool | Skip:
     return Skip(f"there is no {missing[0]}") if missing else True
 
 
+def own_strategy(handle: object) -> str | None:
+    """The judgment strategy that alone can fill this template, which its runtime says in an attribute `strategy`; None:
+    any can, and the run chooses. Such a template says nothing about what is in an answer: nobody else asks for its
+    fields."""
+    found: str | None = getattr(handle, "strategy", None)
+    return found
+
+
 def code_alone(handle: TemplateHandle) -> str:
     """What results name as the judge of a template that has no fields for one."""
     return TRACE_ONLY if handle.trace_fields() else REGEX_ONLY

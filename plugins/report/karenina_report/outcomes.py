@@ -52,6 +52,7 @@ CAVEATS: Mapping[str, str] = {
     "contradictory_sufficiency": "the judge of sufficiency contradicts itself; not decided",
     "invisible_characters": "the answer has invisible characters, which models read",
     "secret_removed": "a reply contained a secret, which was removed before anything read it",
+    "judged_against_reference": "no template: the judge saw the reference answer and decided itself, the weaker kind",
     "abstention_beside_values": "the judge claims an abstention, and every field has a value",
 }
 """What caveats mean; those of other packages have their names alone."""

@@ -7,10 +7,18 @@ from typing import Any
 
 from attrs import evolve
 from karenina_judging.asking import text_to_judge
-from karenina_judging.judgment import INVENTED_QUOTATIONS, NOT_PERFORMED, READS, Judgment, code_alone, fillable
+from karenina_judging.judgment import (
+    INVENTED_QUOTATIONS,
+    NOT_PERFORMED,
+    READS,
+    Judgment,
+    code_alone,
+    fillable,
+    own_strategy,
+)
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.handle import TemplateHandle
-from karenina_vocabulary.kinds import StrategyRegistry
+from karenina_vocabulary.kinds import StrategyRegistry, TemplateRuntimeRegistry, runtime_of
 from karenina_vocabulary.planned_calls import PlannedCall, asks_judge
 
 from karenina_core import (
@@ -27,6 +35,7 @@ from karenina_core import (
 )
 from karenina_core.errors import AgentResponseError, ParseError, PortError
 from karenina_core.pipeline.stage import in_mode
+from karenina_core.values.question import TemplateSource
 
 from .language.grounding import ungrounded
 
@@ -62,6 +71,9 @@ class ParseTemplate(Stage):
         self, question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
     ) -> Iterable[PlannedCall]:
         """Those of the strategy, where the template has fields for a judge."""
+        if own := _strategy_of_language(app, question.template):
+            yield from app.registry(StrategyRegistry).make(own).calls(question, config)
+            return
         least, most = asks_judge(question.template)
         if not most:
             return
@@ -84,7 +96,7 @@ class ParseTemplate(Stage):
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, code_alone(handle))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, None)
         else:
-            name = _strategy(context.config)
+            name = own_strategy(handle) or _strategy(context.config)
             context.set_artifact(ArtifactKeys.PARSING_MODEL_STR, str(context.task.parsing))
             context.set_artifact(ArtifactKeys.TEMPLATE_EVALUATOR, name)
             if given.error is not None:
@@ -119,6 +131,14 @@ class ParseTemplate(Stage):
 
 def _strategy(config: VerificationConfig) -> str:
     return "deep_judgment" if "deep_judgment" in config.features else "standard"
+
+
+def _strategy_of_language(app: Karenina, template: TemplateSource | None) -> str | None:
+    """The strategy that alone can fill templates of this language, as their runtime says; see `own_strategy`."""
+    if template is None:
+        return None
+    runtimes = (runtime_of(app, name) for name in app.registry(TemplateRuntimeRegistry))
+    return next((own_strategy(runtime) for runtime in runtimes if template.language in runtime.languages), None)
 
 
 def _beyond(handle: TemplateHandle, values: Mapping[str, Any], quoted: Mapping[str, Any], text: str) -> tuple[str, ...]:

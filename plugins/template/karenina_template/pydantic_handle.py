@@ -87,6 +87,10 @@ class ModelHandle:
     isolation: str
     warnings: tuple[str, ...] = ()
     """What an author should look at, though the template can be used."""
+    strategy: str | None = None
+    """See `karenina_judging.judgment.own_strategy`."""
+    caveat: str | None = None
+    """What every result of this template has among its caveats."""
     _fields: tuple[TemplateField, ...]
     _trace_fields: tuple[TemplateField, ...] = ()
     _schema: str = field(repr=False)

@@ -30,14 +30,14 @@ class StandardJudgment:
         ]
 
     async def fill(self, context: VerificationContext, handle: TemplateHandle, given: EvaluationInput) -> Judgment:
-        if (captured := await _captured(context, handle)) is not None:
-            return captured
+        if (kept := await captured(context, handle)) is not None:
+            return kept
         schema, expected, texts = handle.schema(), handle.ground_truth(), extraction_prompt(context, handle, given)
         result = await ask_judge(context, PromptTask.PARSING, texts, schema, validate=handle.build, expected=expected)
         return Judgment(filled=result.parsed, channel=result.channel, repairs=result.repairs)
 
 
-async def _captured(context: VerificationContext, handle: TemplateHandle) -> Judgment | None:
+async def captured(context: VerificationContext, handle: TemplateHandle) -> Judgment | None:
     """What this judge has extracted from this very answer before; None where it is to be asked.
 
     Raises ParseError where the template does not take these fields any more, and the run was to ask no judge.

@@ -20,6 +20,7 @@ class ValidateTemplate(Stage):
     calls = ()
     produces = (ArtifactKeys.RAW_ANSWER, ArtifactKeys.ANSWER, ArtifactKeys.TEMPLATE_VALIDATION_ERROR)
     result_fields = ("template_validation_error", "template_isolation", "parsed_gt_response")
+    extends = ("caveats",)
     included_when = in_mode("template_only", "template_and_rubric")
 
     async def execute(self, context: VerificationContext) -> None:
@@ -39,6 +40,8 @@ class ValidateTemplate(Stage):
         context.set_artifact_and_result(ArtifactKeys.TEMPLATE_VALIDATION_ERROR, None)
         for warning in getattr(handle, "warnings", ()):
             context.warn(warning)
+        if caveat := getattr(handle, "caveat", None):
+            context.extend_result_field("caveats", [caveat])
         context.set_result_field("template_isolation", handle.isolation)
         context.set_result_field("parsed_gt_response", handle.ground_truth())
 

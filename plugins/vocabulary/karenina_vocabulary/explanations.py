@@ -10,6 +10,9 @@ from karenina_core.values.result import VerificationResult
 
 from .evaluation_parts import TemplatePart
 
+JUDGED_AGAINST_REFERENCE = "judged_against_reference"
+"""The caveat of every result without a template, whose judge saw the reference answer and decided by itself."""
+
 
 def why(result: VerificationResult) -> str:
     """The error, or the fields and patterns that decided, with what was due and found; empty for what passed."""

@@ -83,6 +83,9 @@ class JudgeSettings(Section):
 
     use_full_trace_for_template: bool = flag(False)
     """Whether the judge reads the whole trace instead of the final message."""
+    judge_with: str | None = setting(None, validators.optional(validators.instance_of(str)))
+    """How questions without a template are judged: the name of a template runtime that makes one, such as `reference`.
+    None: they are left out."""
     include_extraction_hints: bool = flag(True)
     use_full_trace_for_rubric: bool = flag(True)
     """Whether traits are scored on the whole trace instead of the final message."""

@@ -67,7 +67,7 @@ async def prove(question: Question, app: Karenina, *, loader: TemplateLoader | N
         return ended("not_checked", "its template is Python code, which may not run here; --trust runs it")
     except TemplateError as error:
         return ended("unusable", str(error))
-    facts = facts_of(handle, question.question, _primitives(app))
+    facts = facts_of(handle, question.question, primitives_of(app))
     cases = list(cases_of(facts))
     trial = _Trial(handle, facts, question.raw_answer)
     failures: list[Failure] = []
@@ -78,7 +78,8 @@ async def prove(question: Question, app: Karenina, *, loader: TemplateLoader | N
     return _concluded(question, facts, cases, failures, leaks)
 
 
-def _primitives(app: Karenina) -> dict[str, type]:
+def primitives_of(app: Karenina) -> dict[str, type]:
+    """The primitives that are installed and work, by name."""
     found = {}
     for name, entry in app.registry(PrimitiveRegistry).items():
         try:

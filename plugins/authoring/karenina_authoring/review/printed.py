@@ -17,7 +17,9 @@ from karenina_runs.benchmark import Benchmark
 from karenina_core.errors import BenchmarkError, plural
 from karenina_core.plugin.application import Karenina
 
+from ..audit.audit import Audit
 from ..audit.printed import audited
+from ..proof.proof import Proof
 from ..proof.report import proven
 from .columns import own_columns, with_columns
 from .decisions import DECISIONS, Review, applied
@@ -30,10 +32,7 @@ def write_sheet(path: Path, sheet: Path, runs: Sequence[Path], *, trust: bool, a
     with own_stdout() as out:
         app = Karenina.installed()
         benchmark = Benchmark.load(path, app=app)
-        found = audited(benchmark, runs, app, trust=trust)
-        ids = [question.id for question in benchmark]
-        proofs = asyncio.run(proven(app, benchmark, ids, code_policy(benchmark, trusted=trust)))
-        with_columns(benchmark, found, {proof.question: proof for proof in proofs}).save(sheet, app=app)
+        found, proofs = sheet_for_review(benchmark, sheet, app, runs, trust=trust)
         states = Counter(proof.state for proof in proofs)
         document = {"sheet": str(sheet), "questions": len(benchmark), "alarms": len(found.alarms), "proofs": states}
         parts = [
@@ -42,6 +41,17 @@ def write_sheet(path: Path, sheet: Path, runs: Sequence[Path], *, trust: bool, a
             'Write accept, edit or reject into "review decision", save it, and apply it with --apply.',
         ]
         print_found(document, parts, out, as_json=as_json)
+
+
+def sheet_for_review(
+    benchmark: Benchmark, sheet: Path, app: Karenina, runs: Sequence[Path] = (), *, trust: bool = False
+) -> tuple[Audit, Sequence[Proof]]:
+    """Write the sheet, and return what is in it. Raises BenchmarkError."""
+    found = audited(benchmark, runs, app, trust=trust)
+    ids = [question.id for question in benchmark]
+    proofs = asyncio.run(proven(app, benchmark, ids, code_policy(benchmark, trusted=trust)))
+    with_columns(benchmark, found, {proof.question: proof for proof in proofs}).save(sheet, app=app)
+    return found, proofs
 
 
 def apply_sheet(path: Path, sheet: Path, output: Path, version: str | None, *, trust: bool, as_json: bool) -> None:

@@ -37,6 +37,7 @@ RUN_FIELDS = {
     "budget_usd": "budget_usd",
     "budget_tokens": "budget_tokens",
     "canaries": "canaries",
+    "judge_with": "judge_with",
     "fail_fast": "fail_fast",
 }
 

@@ -48,7 +48,7 @@ def settings_options(config: str, setting: str) -> Callable[[F], F]:
     )
 
 
-run_options = together(
+configuration_options = together(
     click.option(
         "--preset",
         metavar="NAME|FILE",
@@ -57,9 +57,18 @@ run_options = together(
     settings_options(
         "Settings in TOML. Only a file named here is read, never one that lies in the working directory.",
         "One setting: run.FIELD, models.NAME.FIELD or plugins.NAME.FIELD. The value is read as TOML, else as a text. "
-        "Options of their own, such as --mode, win over it. Repeatable.",
+        "Options of their own, such as --concurrency, win over it. Repeatable.",
     ),
+)
+run_options = together(
+    configuration_options,
     click.option("--mode", type=click.Choice(MODES), help="What is evaluated."),
+    click.option(
+        "--judge-with",
+        metavar="NAME",
+        help="How questions without a template are judged. reference: the judge compares the answer with the reference "
+        "answer, which is the weaker kind and is marked so.",
+    ),
     click.option(
         "--with",
         "features_on",
@@ -168,6 +177,10 @@ def _reached(flag: str, name: str, model: str, others: str = "") -> Callable[[F]
     )
 
 
+one_model_options: Callable[[F], F] = _reached(
+    "", "both_", "A model's name, or the NAME of a [models.NAME] table. Default: the one in run.parsing_models."
+)
+"""Of a command that asks one model; `configured` gives it both roles."""
 models_options: Callable[[F], F] = together(
     _reached(
         "",

@@ -10,17 +10,8 @@ REACHED = ("model", "interface", "provider", "base-url", "api-key-env")
 SECTIONS: Mapping[str, Sequence[str]] = {
     "Models": tuple(f"--{role}{option}" for role in ("", "answering-", "parsing-") for option in REACHED),
     "What is evaluated": (
-        *(
-            "--mode",
-            "--with",
-            "--without",
-            "--judge-with",
-            "--questions",
-            "--replicates",
-            "--benchmark",
-            "--workspace-root",
-        ),
-        *("--canaries", "--trust"),
+        *("--mode", "--with", "--without", "--questions", "--replicates", "--benchmark", "--workspace-root"),
+        *("--judge-with", "--canaries", "--trust"),
     ),
     "Settings": ("--preset", "--config", "--set", "--strict-plugins"),
     "Which results": (
@@ -39,7 +30,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         "--budget-tokens",
         "--fail-fast",
     ),
-    "Results": ("--out", "--fork", "--sink", "--export", "--quiet", "--json"),
+    "Results": ("--output", "--journal", "--sheet", "--out", "--fork", "--sink", "--export", "--quiet", "--json"),
     "Gates": (
         *("--min-pass-rate", "--min-coverage", "--must-pass", "--min-pass-per-question", "--max-errors"),
         *("--max-drop", "--fail-on-regression", "--baseline", "--annotations"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, islice
 
+from karenina_vocabulary.explanations import JUDGED_AGAINST_REFERENCE
+
 from karenina_core.errors import ConfigError, plural
 from karenina_core.values.result import VerificationResult
 
@@ -223,6 +225,9 @@ def refusal(changed: Mapping[str, str]) -> str:
 def _notes(measures: Measures, cluster: Cluster | None, *sets: tuple[str, Results, Results]) -> tuple[str, ...]:
     """What a reader must know of sets of results: `(label, the set as it was given, its results)`."""
     notes = [f"{name}: {why}" for name, why in measures.conflicts.items()]
+    for label, _, results in sets:
+        if weaker := sum(JUDGED_AGAINST_REFERENCE in result.metadata.caveats for result in results):
+            notes.append(f"{label}{plural(weaker, 'item')} judged against a reference answer, the weaker kind")
     for _, given, _ in sets:
         notes += getattr(given, "notes", ())
     every = [result for _, _, results in sets for result in results]

@@ -38,6 +38,7 @@ from .canaries import check_canaries
 from .items import LeftOut, Prepared, trait_types
 from .rubrics import all_rubrics, check_names, check_types, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
+from .without_template import note_on_stand_ins, with_stand_ins
 
 TRUSTED = "the code of this benchmark runs in this process: it is trusted (karenina trust, SHA-256 {}...)"
 UNABLE = "could not check the configuration"
@@ -46,6 +47,12 @@ OUTCOMES = ("auto_failed", "insufficient", *get_args(ErrorKind))
 PROMPTS = ("prompt_config", "few_shot_config")
 """Settings that are texts for models."""
 NAMES_OF_MODELS = ("model_name", "id", "interface", "model_provider")
+NO_TEMPLATE = "has no answer template"
+WITHOUT_TEMPLATE = (
+    "; where there are reference answers, have templates drafted (karenina benchmark draft BENCHMARK -o "
+    "drafted.jsonld --model MODEL), or have answers judged against them, which is the weaker kind (karenina verify "
+    "BENCHMARK --judge-with reference)"
+)
 FOUND = (
     "holds the value of {}, which is taken out of all that models say and of all that is kept; change that place, or, "
     "where the value is no secret, unset the variable or give the setting another value"
@@ -70,10 +77,9 @@ def prepare(
     if trusted_code is not None:
         config = evolve(config, code_policy="trusted")
     resolutions = check_models(app, config)
-    known = app.registry(ExecutorRegistry)
-    if config.executor not in known:
-        hint = did_you_mean(config.executor, known)
-        raise ConfigError([Problem("executor", f"there is no {config.executor!r}{hint}")])
+    plain = {question.id for question in benchmark.questions if question.template is None}
+    benchmark = with_stand_ins(app, config, benchmark)
+    _check_executor(app, config)
     mode = config.evaluation_mode or default_mode(benchmark)
     check_types(config, benchmark, question_ids)
     check_names(config, all_rubrics(benchmark), [question.id for question in benchmark.questions])
@@ -104,6 +110,7 @@ def prepare(
             *dict.fromkeys(r.note for r in resolutions.values() if r.note),
             *of_stages,
             *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
+            *note_on_stand_ins(config, [question.id for question in questions if question.id in plain], mode),
             *of_models,
             *(*of_workspaces, *workspaces.idle()),
         ),
@@ -112,6 +119,13 @@ def prepare(
         trusted_code=trusted_code,
     )
     return _with_answers(prepared)
+
+
+def _check_executor(app: Karenina, config: VerificationConfig) -> None:
+    known = app.registry(ExecutorRegistry)
+    if config.executor not in known:
+        hint = did_you_mean(config.executor, known)
+        raise ConfigError([Problem("executor", f"there is no {config.executor!r}{hint}")])
 
 
 def _with_answers(prepared: Prepared) -> Prepared:
@@ -165,6 +179,8 @@ def _select(
         hint = (
             "; to score answers by the rubric alone, choose the mode rubric_only (--mode rubric_only)" if scored else ""
         )
+        if any(reason.reason == NO_TEMPLATE for reason in left_out):
+            hint += WITHOUT_TEMPLATE
         raise ConfigError([Problem("questions", f"nothing to verify ({reasons}){hint}")])
     return chosen, left_out
 
@@ -176,7 +192,7 @@ def why_left_out(
     if question.finished is False:
         return "not finished"
     if mode != "rubric_only" and question.template is None:
-        return "has no answer template"
+        return NO_TEMPLATE
     if mode == "rubric_only":
         rubric = rubric_of(benchmark, question, mode, names)
         if rubric is None or not len(rubric.usable):

@@ -1,0 +1,1 @@
+"""Templates that a model drafts and code puts to the proof: see `drafting`."""

@@ -1,0 +1,56 @@
+"""`karenina benchmark draft`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from karenina_cli.options.options import FILE, configuration_options, json_option, limit_options, one_model_options
+from karenina_cli.plugin_options import VerifyCommand
+
+
+@click.command(cls=VerifyCommand, short_help="Have a model draft templates from reference answers.")
+@click.argument("benchmark", type=FILE)
+@click.option(
+    "-o", "--output", type=FILE, required=True, metavar="FILE", help="The benchmark; one that is there is replaced."
+)
+@one_model_options
+@configuration_options
+@click.option(
+    "--questions",
+    metavar="0-5,7|ID,...",
+    help="Only these: positions counted from 0, ranges with both ends, or ids.",
+)
+@click.option("--estimate", is_flag=True, help="Only say how many calls, tokens and US dollars it will take.")
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where every reply is kept, so that none is paid for twice. Default: beside FILE, FILE.drafts.",
+)
+@click.option(
+    "--sheet",
+    type=FILE,
+    metavar="FILE",
+    help="Also write the sheet for reviewers, once nothing is left to be drafted: .xlsx, .csv, .tsv or .jsonl; see "
+    "`karenina benchmark review`.",
+)
+@limit_options("the drafts may cost, those of earlier commands with this journal included")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
+    """Have a model draft a template for every question of BENCHMARK that has a reference answer and no template.
+
+    BENCHMARK may be a sheet. Every draft is put to the proof by code; what the proof finds is shown to the model once.
+    No draft is finished: a person accepts it with `karenina benchmark review`. Every reply is kept before it is used:
+    type the same again to continue after an interruption, and nothing is paid for twice.
+
+    \b
+    Exit codes: 0 every draft is proven, 3 some questions could not be drafted (an error, or the budget), 4 some drafts
+    are not proven, 1 could not run, 2 wrong usage, 74 the journal cannot be written, 130 interrupted.
+    """
+    from .printed import run
+
+    ctx.exit(run(benchmark, options))

@@ -1,0 +1,1 @@
+"""Judging questions without a template by their reference answer: see `judgment`."""
