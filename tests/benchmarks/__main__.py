@@ -19,6 +19,7 @@ from .estimates import estimate_rows
 from .matching import matching_rows
 from .measure import Row, item_rows, process_rows
 from .memory import memory_rows
+from .reports import report_rows
 from .resume import resume_rows
 from .rubric import rubric_rows
 from .sandbox import sandbox_rows
@@ -34,6 +35,7 @@ GROUPS: Mapping[str, Callable[[Namespace], list[Row]]] = {
     "throughput": lambda options: throughput_rows(options.items, options.rounds),
     "memory": lambda options: memory_rows(options.items),
     "resume": lambda options: resume_rows(options.items),
+    "report": lambda options: report_rows(options.items),
     "estimate": lambda options: estimate_rows(options.rounds),
     "sandbox": lambda options: sandbox_rows(options.items),
 }
