@@ -502,6 +502,9 @@ def _command(path: str, command: click.Command) -> str:
     words = " ".join(command.collect_usage_pieces(context))
     said = inspect.cleandoc(command.help or "").replace("\b\n", "")
     text = f"## `{path}`\n\n```text\n{path} {words}\n```\n\n{said}"
+    if command.epilog:
+        lines = textwrap.dedent(command.epilog.partition("Examples:\n")[2])
+        text += f"\n\n```sh\n{lines}\n```"
     options = [
         parameter
         for parameter in command.get_params(context)

@@ -16,11 +16,6 @@ def installed_entry_points(group: str) -> EntryPoints:
     return found
 
 
-def every_entry_point() -> list[EntryPoint]:
-    """Those of all groups, of any package."""
-    return [point for group in _installed().groups for point in installed_entry_points(group)]
-
-
 def _installed() -> Any:
     return _read(tuple((path, _changed(path)) for path in sys.path))
 

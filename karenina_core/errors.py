@@ -29,38 +29,6 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-__all__ = [
-    "OTHERS",
-    "RETRYABLE",
-    "AdapterUnavailableError",
-    "AgentExecutionError",
-    "AgentResponseError",
-    "AgentTimeoutError",
-    "BenchmarkError",
-    "ConfigError",
-    "ContractError",
-    "ContradictionError",
-    "DuplicateName",
-    "ErrorKind",
-    "FillError",
-    "KareninaError",
-    "ParseError",
-    "PlanError",
-    "PluginError",
-    "PortError",
-    "Problem",
-    "RunDirectoryError",
-    "SearchError",
-    "TemplateError",
-    "TemplateRefused",
-    "UnknownName",
-    "WorkspaceError",
-    "did_you_mean",
-    "one_line",
-    "plural",
-    "shortened",
-]
-
 ErrorKind = Literal[
     "rate_limited",
     "timeout",
@@ -262,6 +230,20 @@ def one_line(error: BaseException, limit: int = 500) -> str:
     except Exception:  # of a stranger's error, even this may raise
         text = ""
     return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__, limit)
+
+
+def place_of(error: BaseException, module: str) -> str:
+    """` (acme/port.py:41 in ainvoke)`: where an error was in the package of this module last, else where it was raised;
+    nothing for one that was not raised."""
+    places, trace = [], error.__traceback__
+    while trace is not None:
+        code, name = trace.tb_frame.f_code, str(trace.tb_frame.f_globals.get("__name__"))
+        parts = code.co_filename.replace("\\", "/").split("/")
+        file = "/".join(parts[-1 - name.count(".") - (parts[-1] == "__init__.py") :])
+        places.append((name.partition(".")[0], f" ({file}:{trace.tb_lineno} in {code.co_name})"))
+        trace = trace.tb_next
+    own = [place for package, place in places if package == module.partition(".")[0]]
+    return (own or [place for _, place in places] or [""])[-1]
 
 
 def plural(count: int, noun: str) -> str:

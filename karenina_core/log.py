@@ -1,14 +1,18 @@
-"""Logging: structlog on top of the standard handlers, one line an event on stderr, secrets redacted last."""
+"""Logging: structlog on top of the standard handlers; secrets are redacted last, in tracebacks too."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from .secrets import masked, secrets_in
+
+TRACEBACK = "karenina_traceback"
+"""The attribute of a log record that says where in its text a traceback begins, if it has one."""
 
 
 class _Logger:
@@ -29,29 +33,8 @@ class _Logger:
 
 
 def get_logger(name: str = "karenina") -> Any:
-    """A structlog logger; silent until `configure` is called or the host program sets up logging."""
+    """A structlog logger; silent until the host program sets up logging, as the command line does."""
     return _Logger(name)
-
-
-class _Stderr(logging.StreamHandler[Any]):
-    """Writes to whatever is stderr at that moment: progress bars and tests put another one in its place."""
-
-    def __init__(self) -> None:
-        logging.Handler.__init__(self)
-
-    @property
-    def stream(self) -> Any:
-        return sys.stderr
-
-
-def configure(level: str = "WARNING") -> None:
-    """Send karenina's log to stderr. Libraries never call this; the command line does."""
-    handler = _Stderr()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
-    logger = logging.getLogger("karenina")
-    logger.handlers[:] = [handler]
-    logger.setLevel(level)
-    logger.propagate = False
 
 
 def redact_with(redact: Callable[[str], str]) -> None:
@@ -62,9 +45,20 @@ def redact_with(redact: Callable[[str], str]) -> None:
     _redact[:] = [redact]
 
 
+def redacted(text: str) -> str:
+    """The text without secrets."""
+    return _redact[0](text)
+
+
 _redact: list[Callable[[str], str]] = [lambda line: masked(line, secrets_in(os.environ))]
 
 
-def _render(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
-    text = str(event.pop("event", ""))
-    return _redact[0](" ".join([text, *(f"{k}={v!r}" for k, v in event.items())]))
+def _render(_: Any, __: str, event: MutableMapping[str, Any]) -> Any:
+    """One line, and the traceback where there is an error as `exc_info`: without the values of variables."""
+    text, error = str(event.pop("event", "")), event.pop("exc_info", None)
+    line = redacted(" ".join([text, *(f"{k}={v!r}" for k, v in event.items())]))
+    error = sys.exc_info()[1] if error is True else error
+    if not isinstance(error, BaseException):
+        return line
+    trace = redacted("".join(traceback.format_exception(error)).rstrip())
+    return (f"{line}\n{trace}",), {"extra": {TRACEBACK: len(line)}}

@@ -7,13 +7,23 @@ import gc
 import importlib.util
 import os
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 ALLOWED = Path(__file__).parent / "skips.txt"
+EXAMPLES = 50
+"""What hypothesis draws without `--long` for a test that names no number of its own: half of what it draws by itself.
+As many mutations are noticed."""
+FIRST = (
+    *("tests/packaging/", "tests/docs/test_examples.py", "tests/faults/", "plugins/testing/tests/test_new_packages.py"),
+    *("plugins/testing/tests/test_p", "plugins/report/tests/test_report_browser.py", "plugins/runs/tests/test_gateway"),
+    *("plugins/embedding/", "plugins/sandbox/", "plugins/testing/", "plugins/cli/", "tests/guards/", "tests/e2e/"),
+)
+"""Files whose tests take the longest, most seconds a file first: measured, a test of these takes ten times another."""
 UNLISTED = "karenina_unlisted_skips"
 
 
@@ -121,8 +131,19 @@ def long(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("--long", default=False))
 
 
+def slowest_first(names: Sequence[str]) -> dict[str, tuple[int, int, str]]:
+    """Sort keys of the files of test ids: the slow ones stand first, then those with the most tests, so that at the end
+    no worker is left alone with much to do."""
+    sizes = Counter(name.partition("::")[0] for name in names)
+    ranks = {file: [n for n, begins in enumerate(FIRST) if file.startswith(begins)] for file in sizes}
+    return {file: (min(ranks[file], default=len(FIRST)), -size, file) for file, size in sizes.items()}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The full forms have no time limit."""
+    if hasattr(config, "workerinput"):
+        keys = slowest_first([item.nodeid for item in items])
+        items.sort(key=lambda item: keys[item.nodeid.partition("::")[0]])
     if config.getoption("--long"):
         for item in items:
             item.add_marker(pytest.mark.timeout(0))
@@ -166,7 +187,18 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else 2 * (os.cpu_count() or 1)
 
 
+def _draw_fewer() -> None:
+    from hypothesis import settings
+
+    settings.register_profile("karenina-short", settings(), max_examples=EXAMPLES)
+    settings.load_profile("karenina-short")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--long") and not config.getoption("--hypothesis-profile", default=None):
+        _draw_fewer()
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # files are handed out as they are sorted, see `slowest_first`
     config.pluginmanager.register(UnusedApplications(), "karenina-unused-applications")
     config.pluginmanager.register(SameFolder(), "karenina-same-folder")
     if os.environ.get("CI", "").lower() in ("1", "true", "yes"):

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ..errors import ContractError, ErrorKind, KareninaError, one_line
+from ..errors import ContractError, ErrorKind, KareninaError, one_line, place_of
 from ..log import get_logger
 from ..plugin.application import Karenina
 from ..ports.call_origin import StageLimit, current_limit, current_stage
@@ -84,20 +84,20 @@ class Engine:
                 error = (limit.cancelled_for() if limit is not None else None) or raised
                 if stops_item(error):
                     raise
-                self._failed(stage, context, error)
-                return TrailEntry(stage.name, "failed", one_line(error), time.perf_counter() - started)
+                reason = self._failed(stage, context, error)
+                return TrailEntry(stage.name, "failed", reason, time.perf_counter() - started)
         if context.error is not None and context.error != before:
             return TrailEntry(stage.name, "failed", context.error, time.perf_counter() - started)
         return TrailEntry(stage.name, "ran", context.take_note(), time.perf_counter() - started)
 
-    def _failed(self, stage: Stage, context: VerificationContext, error: BaseException) -> None:
-        kind = error_kind(error)
+    def _failed(self, stage: Stage, context: VerificationContext, error: BaseException) -> str:
         expected = isinstance(error, KareninaError) and not isinstance(error, ContractError)
-        log.debug(
-            "a stage failed", stage=stage.name, item=context.question_id, error=one_line(error), exc_info=not expected
-        )
-        text = str(error) if expected and str(error) else one_line(error)
-        context.mark_error(f"{stage.name}: {text}", kind=kind, stage=stage.name)
+        line = one_line(error) if expected else f"{one_line(error)}{place_of(error, type(stage).__module__)}"
+        known = {"stage": stage.name, "item": context.question_id, "error": line}
+        log.info("a stage failed", **known, exc_info=error)
+        text = str(error) if expected and str(error) else line
+        context.mark_error(f"{stage.name}: {text}", kind=error_kind(error), stage=stage.name)
+        return line
 
 
 def error_kind(error: BaseException) -> ErrorKind:
@@ -160,8 +160,7 @@ async def _around_item(
         error = (limit.cancelled_for() if limit is not None else None) or raised
         if stops_item(error):
             raise
-        problem = one_line(error)
-        log.warning("an item's middleware failed", plugin=plugin, item=context.question_id, error=problem)
+        log.warning("an item's middleware failed", plugin=plugin, item=context.question_id, error=one_line(error))
     done = work[0] if work else None
     if done is not None:
         return done

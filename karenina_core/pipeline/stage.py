@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args, runtime_checkable
 
@@ -254,6 +255,7 @@ class Stage:
             return Skip(f"an error was set by {context.error_stage or 'an earlier stage'}")
         return True
 
+    @abstractmethod
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
         """Do the work: read and write through the context."""
         raise NotImplementedError(f"{self.name} needs an execute method")

@@ -216,7 +216,7 @@ def _sorted(stages: Sequence[Stage], owners: Mapping[str, str], aliases: Mapping
     by_name = {stage.name: stage for stage in stages}
     if len(by_name) < len(stages):
         twice = sorted({s.name for s in stages if [t.name for t in stages].count(s.name) > 1})
-        raise PlanError(f"two stages are called {', '.join(twice)}")
+        raise PlanError(f"two stages are called {', '.join(twice)}; rename one of them")
     waits = _dependencies(stages, owners, aliases)
     ready = [(by_name[name].category, name) for name, firsts in waits.items() if not firsts]
     heapq.heapify(ready)

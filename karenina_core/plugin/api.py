@@ -8,15 +8,12 @@ nothing was written for the first. docs/explanation/compatibility.md says what m
 from __future__ import annotations
 
 import ast
-import functools
 import sys
-import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from ..errors import PluginError
 
@@ -25,7 +22,6 @@ PLUGIN_API = 1
 OLDEST_PLUGIN_API = 1
 """The oldest version for which a plugin may be written. It rises when something is taken away."""
 DECLARATION = "KARENINA_API"
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class KareninaDeprecationWarning(DeprecationWarning):
@@ -74,22 +70,6 @@ def deprecation(what: str, *, instead: str, gone: str) -> KareninaDeprecationWar
     """The warning that something public will be gone in version `gone` of karenina-core.
 
     Of hooks and their arguments pluggy gives it to whoever implements them: `hookspec(warn_on_impl=...)` and
-    `hookspec(warn_on_impl_args={"argument": ...})`.
+    `hookspec(warn_on_impl_args={"argument": ...})`. A function warns in its first line.
     """
     return KareninaDeprecationWarning(f"{what} is deprecated and will be gone in karenina-core {gone}; use {instead}")
-
-
-def deprecated(*, instead: str, gone: str) -> Callable[[F], F]:
-    """Warn at calls of a function, once for each place that calls it, that it will be gone."""
-
-    def decorate(function: F) -> F:
-        warning = deprecation(f"{function.__module__}.{function.__qualname__}", instead=instead, gone=gone)
-
-        @functools.wraps(function)
-        def warns(*arguments: Any, **named: Any) -> Any:
-            warnings.warn(warning, stacklevel=2)
-            return function(*arguments, **named)
-
-        return warns  # type: ignore[return-value]  # called like the function itself
-
-    return decorate

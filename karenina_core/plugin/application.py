@@ -9,8 +9,8 @@ from functools import partial
 from traceback import walk_tb
 from typing import Any, TypeVar, cast
 
-import pluggy
 from attrs import evolve
+from pluggy import PluginValidationError
 
 from ..errors import ConfigError, KareninaError, PluginError, Problem, did_you_mean, one_line
 from ..log import get_logger
@@ -33,7 +33,7 @@ from .kinds import (
     keywords_only,
     misfit,
 )
-from .markers import PROJECT
+from .markers import PROJECT, Hooks
 from .registry import Drafts, Registry, resolve_drafts
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class Karenina:
         self._made: dict[Hashable, Any] = {}
         self._kinds = Kinds(kinds)
         self._registries: dict[type[Registry[Any]], Registry[Any]] = {}
-        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager = Hooks(PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._load(plugins)
         self.stages = self.registry(StageRegistry)
@@ -85,8 +85,7 @@ class Karenina:
         self.adapters = self.registry(AdapterRegistry)
         self.sinks = self.registry(SinkRegistry)
         self.settings_classes = self.registry(SettingsRegistry)
-        known = {name: info.state == "active" for name, info in self._infos.items()}
-        self._settings = _structured_settings(self.tables, self.settings_classes, known)
+        self._settings = _structured_settings(self.tables, self.settings_classes, self._infos)
         for registry in self.registries:
             registry.settings, registry.inactive = self.settings, self.inactive
 
@@ -257,10 +256,8 @@ class Karenina:
         except KareninaError:
             raise
         except (Exception, SystemExit) as error:  # a plugin's own code
-            codes = {
-                getattr(impl.function, "__code__", None): impl.plugin_name
-                for impl in getattr(self._manager.hook, hook).get_hookimpls()
-            }
+            impls = getattr(self._manager.hook, hook).get_hookimpls()
+            codes = {getattr(impl.function, "__code__", None): impl.plugin_name for impl in impls}
             within = (codes[frame.f_code] for frame, _ in walk_tb(error.__traceback__) if frame.f_code in codes)
             raise PluginError(f"{hook} of plugin {next(within, '?')!r} failed: {one_line(error)}") from error
 
@@ -286,8 +283,7 @@ class Karenina:
                 drafts[name] = self._draft(name, plugins[name])
             except (Exception, SystemExit) as error:
                 self._fail(name, plugins[name], str(error) if isinstance(error, PluginError) else one_line(error))
-        rank = Rank({name: self._infos[name].distribution for name in drafts})
-        merged, refused = resolve_drafts(drafts, rank)
+        merged, refused = resolve_drafts(drafts, Rank({name: self._infos[name].distribution for name in drafts}))
         for name, clash in refused.items():
             self._fail(name, plugins[name], str(clash))
         self._registries = {kind: kind(entries=entries, frozen=True) for kind, entries in merged.items()}
@@ -299,16 +295,17 @@ class Karenina:
         check_api(declared_api(plugin))
         try:
             self._manager.register(plugin, name)
-        except pluggy.PluginValidationError as error:
+        except PluginValidationError as error:
             raise PluginError(misfit(plugin) or one_line(error)) from None
         drafts: dict[type[Registry[Any]], Registry[Any]] = {}
-        for hook, impl in self._own(plugin):
+        own = self._own(plugin)
+        for hook, impl in own:
             if kind := self._kind(name, hook, impl):
                 check_hook(hook, impl)
                 keywords_only(impl)(registry=drafts.setdefault(kind, kind(name)))
             elif hook in HOOKS:
                 check_hook(hook, impl)
-        if not self._own(plugin):
+        if not own:
             raise PluginError("it implements no hook; is @hookimpl missing above its karenina_ functions?")
         if settings := drafts.get(SettingsRegistry):
             for entry in settings.values():  # needed at once; a broken class is this plugin's own trouble
@@ -362,9 +359,9 @@ def _check_defaults(name: str, cls: type) -> None:
 
 
 def _structured_settings(
-    tables: Mapping[str, Mapping[str, Any]], classes: SettingsRegistry, known: Mapping[str, bool]
+    tables: Mapping[str, Mapping[str, Any]], classes: SettingsRegistry, known: Mapping[str, PluginInfo]
 ) -> dict[str, Any]:
-    """`{plugin: settings}` of every plugin that has some; `known` says of each plugin whether it is active.
+    """`{plugin: settings}` of every plugin that has some.
 
     Raises ConfigError with everything that is wrong.
     """
@@ -375,14 +372,13 @@ def _structured_settings(
     settings: dict[str, Any] = {}
     problems: list[Problem] = []
     for name in sorted(set(tables) - set(classes)):
-        if known.get(name, True):  # a plugin that is blocked for now keeps its table
-            why = (
-                "the plugin has no settings"
-                if name in known
-                else f"no installed package has this plugin{did_you_mean(name, classes)}; "
-                "install the one that has it, or remove the table"
-            )
-            problems.append(Problem(f"plugins.{name}", why))
+        why = f"no installed package has this plugin{did_you_mean(name, classes)}; "
+        why += "install the one that has it, or remove the table"
+        if info := known.get(name):
+            if info.state == "blocked":  # for now: it keeps its table
+                continue
+            why = "the plugin has no settings" if info.state == "active" else f"the plugin failed: {info.reason}"
+        problems.append(Problem(f"plugins.{name}", why))
     for name in classes:
         try:
             settings[name] = structure(tables.get(name, {}), classes.load(name), f"plugins.{name}")

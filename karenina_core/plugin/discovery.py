@@ -7,7 +7,6 @@ distribution an entry is from.
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -18,17 +17,13 @@ from typing import Any, Literal
 from attrs import evolve, field, frozen
 from stevedore.named import NamedExtensionManager
 
-from ..entry_points import every_entry_point, installed_entry_points, name_and_version
+from ..entry_points import installed_entry_points, name_and_version
 from ..errors import PluginError, one_line
 from .api import check_api, declared_api, written_api
-from .markers import PROJECT
 
 GROUP = "karenina.plugins"
 KINDS = "karenina.kinds"
 CORE = "karenina-core"
-MISSPELT = 0.85
-"""From this likeness on (`difflib`) a group is a misspelling of another one: `karenina.plugin` and `karenina_plugins`
-are 0.97 and 0.94 like `karenina.plugins`; of the groups that there are, `karenina.options` is most like it: 0.81."""
 
 
 @frozen(kw_only=True)
@@ -65,20 +60,6 @@ def discover(group: str = GROUP) -> list[Source]:
         name, version = name_and_version(point.dist) if point.dist else ("unknown", "")
         sources.setdefault((point.name, name, point.value), Source(point.name, name, version, point))
     return [sources[key] for key in sorted(sources)]
-
-
-def misplaced() -> list[str]:
-    """What installed packages declare in a group of entry points that nothing reads, and that is called almost like
-    one of karenina's: `karenina.plugin`."""
-    every = [(name_and_version(point.dist)[0], point) for point in every_entry_point() if point.dist]
-    ours = [point.group for name, point in every if _normal(name) in _recommended()]
-    known = {group for group in (GROUP, *ours) if group.startswith(f"{PROJECT}.")}
-    return sorted(
-        f"{name} declares {point.name!r} in the group {point.group!r} of entry points, which nothing reads "
-        f"(did you mean {close[0]!r}?); correct its pyproject.toml and install it again"
-        for name, point in every
-        if point.group not in known and (close := difflib.get_close_matches(point.group, sorted(known), 1, MISSPELT))
-    )
 
 
 @frozen(slots=False)
@@ -133,8 +114,7 @@ def load(source: Source) -> Any:
     """Import what an entry point names. Raises PluginError with the reason, whatever its module did, and for what is
     written for a version of the plugin API that is not supported."""
     try:
-        manager = _OneEntryPoint(source.entry_point)
-        failure = manager.failure
+        failure = (manager := _OneEntryPoint(source.entry_point)).failure
     except (Exception, SystemExit) as error:
         failure = error
     if failure is not None:

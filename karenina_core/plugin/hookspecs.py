@@ -73,10 +73,9 @@ def karenina_wrap_call(target: CallTarget, app: Any) -> Around | None:
     raises, the call raises. None leaves `target` as it is.
 
     Called for everything that is opened, by its kind: for each port of a model (also where it is only looked at before
-    a run) and for its work with tools; once per embedder; for a search tool whenever it is asked for; for a tool
-    server when it is looked at and again when it is connected to. The middleware of the plugin with the first name is
-    the outermost. One that changes no number is marked `@neutral`, too: a run is resumed whether it is there or
-    not.
+    a run) and for its work with tools; once per embedder; for a search tool whenever it is asked for; for a tool server
+    when it is looked at and again when it is connected to. The middleware of the plugin with the first name is the
+    outermost. One that changes no number is marked `@neutral`, too: a run is resumed whether it is there or not.
     """
 
 

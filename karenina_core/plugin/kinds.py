@@ -12,7 +12,7 @@ import difflib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import evolve
 
@@ -50,6 +50,7 @@ class StageRegistry(Registry[Any]):
         *("after", "before", "final", "blocking", "should_run", "execute"),
     )
     remedy = "derive it from karenina_core.Stage"
+    calls: ClassVar = {"execute": ("context",), "should_run": ("context",)}
 
     def checked(self, thing: Any) -> Any:
         if isinstance(thing, str):
@@ -73,6 +74,7 @@ class TraitRegistry(Registry[Any]):
     hook = "karenina_register_traits"
     needs = ("name", "trait_class", "evaluate", "check_config")
     remedy = "derive it from karenina_core.TraitEvaluator and give it a name and a trait_class"
+    calls: ClassVar = {"evaluate": ("traits", "case"), "check_config": ("traits", "config", "app")}
 
     def checked(self, thing: Any) -> Any:
         if not isinstance(super().checked(thing), str) and not getattr(thing.trait_class, "type_name", ""):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from attrs import field, frozen
 
 from ..errors import OTHERS, DuplicateName, PluginError, UnknownName, did_you_mean
+from .shapes import misfits
 
 T = TypeVar("T")
 Drafts = Mapping[type["Registry[Any]"], "Registry[Any]"]
@@ -89,6 +90,8 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
     """Names that each of them has."""
     remedy: ClassVar[str] = ""
     """What to do with one that has not."""
+    calls: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Methods of each class of them, and the names of what they are called with."""
     settings: Callable[[str], Any] = staticmethod(lambda plugin: None)
     """The settings of a plugin, or None; the application sets it once it knows them."""
     inactive: Callable[[], str] = staticmethod(str)
@@ -134,6 +137,8 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
         missing = [name for name in self.needs if not isinstance(thing, str) and not hasattr(thing, name)]
         if missing:
             raise PluginError(f"{thing!r} is no {self.kind}: it has no {', '.join(missing)}; {self.remedy}")
+        if self.calls and isinstance(thing, type) and (wrong := "; ".join(misfits(thing, self.calls))):
+            raise PluginError(wrong)
         return thing
 
     def load(self, name: str) -> T:

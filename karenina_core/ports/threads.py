@@ -52,8 +52,7 @@ async def in_own_thread(call: Callable[[], T], name: str) -> Ended[T]:
         with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(settle, ended)
 
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name=name, daemon=True).start()
+    threading.Thread(target=contextvars.copy_context().run, args=(work,), name=name, daemon=True).start()
     return await answer
 
 

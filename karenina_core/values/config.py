@@ -108,8 +108,7 @@ class RunSettings(Section):
         for name in own:
             inherited: Any = getattr(self, f"_{name}")
             if isinstance(inherited, Inherited):
-                on = inherited.on if self.features is NOT_GIVEN else None
-                object.__setattr__(self, f"_{name}", on)
+                object.__setattr__(self, f"_{name}", inherited.on if self.features is NOT_GIVEN else None)
         for name, about in named_facts(cls).items():
             if about.stands_for is not None and (value := getattr(self, f"_{name}")) is not None:
                 try:

@@ -10,7 +10,7 @@ from karenina_embedding.settings import EmbeddingCheckSettings
 from karenina_generation.settings import GenerationSettings
 from karenina_rubric.settings import RubricSettings
 from karenina_runs.execution_settings import ExecutionSettings
-from karenina_vocabulary.judge_settings import JudgeSettings
+from karenina_vocabulary.prompt_config import JudgeSettings
 from karenina_vocabulary.prompt_config import PromptSettings
 from karenina_vocabulary.rubric_config import DeepJudgmentRubricSettings
 

@@ -65,8 +65,7 @@ class MetadataPart:
     """The digest of the question as it was then, `Question.digest`: results with different ones are of different
     items."""
     template_isolation: str | None = None
-    """How the template's code was kept apart: `no-code`, `in-process`, or the sandbox's level, as
-    `sandbox-full`."""
+    """How the template's code was kept apart: `no-code`, `in-process`, or the sandbox's level, as `sandbox-full`."""
 
     @property
     def answering_model(self) -> str:

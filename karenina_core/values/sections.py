@@ -189,8 +189,7 @@ def switch(feature: str, variable: str = "") -> Any:
 
 def view(stands_for: Callable[[Any], Mapping[str, Any]]) -> Any:
     """A field `_name` for another way to write settings; the section has a property `name` that reads them."""
-    facts = metadata(environment=True, stands_for=stands_for)
-    return field(default=None, eq=False, repr=False, metadata=facts)
+    return field(default=None, eq=False, repr=False, metadata=metadata(environment=True, stands_for=stands_for))
 
 
 def _on_or_off(self: object, attribute: Any, value: Any) -> None:

@@ -39,7 +39,7 @@ GROUPS: Mapping[str, Callable[[Namespace], list[Row]]] = {
     "templates": lambda options: template_rows(options.items),
     "report": lambda options: report_rows(options.items),
     "estimate": lambda options: estimate_rows(options.rounds),
-    "sandbox": lambda options: sandbox_rows(options.items),
+    "sandbox": lambda options: sandbox_rows(options.items, options.templates),
 }
 """What is measured, by the name for `--only`."""
 
@@ -65,6 +65,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit code 1 if something is over its budget")
     parser.add_argument("--rounds", metavar="N", type=int, default=9, help="how often each thing is measured (9)")
     parser.add_argument("--items", metavar="N", type=int, default=200, help="items per round; others follow (200)")
+    parser.add_argument(
+        "--templates", metavar="N", type=int, default=0, help="distinct templates that the sandbox runs beside (0)"
+    )
     parser.add_argument("--only", metavar="NAME", action="append", choices=GROUPS, help=f"of {', '.join(GROUPS)}")
     options = parser.parse_args()
     load, cpus = os.getloadavg()[0], os.cpu_count()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -44,11 +46,12 @@ AT_ONCE = 50
 """Items that are verified at a time."""
 
 
-def sandbox_rows(items: int) -> list[Row]:
-    """Wall clock, as what is waited for is another process."""
+def sandbox_rows(items: int, templates: int = 0) -> list[Row]:
+    """Wall clock, as what is waited for is another process. `templates` are loaded and used beside, each once."""
     turns = [yardstick().wall for _ in range(3)]
     rows = asyncio.run(_runtime_rows(items, median(turns)))
-    return [*rows, *_run_rows(5 * items)]
+    many = asyncio.run(_many_rows(templates)) if templates else []
+    return [*rows, *many, *_run_rows(5 * items)]
 
 
 async def _runtime_rows(items: int, turn: float) -> list[Row]:
@@ -77,6 +80,49 @@ async def _runtime_rows(items: int, turn: float) -> list[Row]:
         Row("sandbox, next item after a kill", median(after), 10.0, None, "wall", yardstick=turn),
         Row("sandbox, its server", memory[0], 150.0, None, f"after {len(starts)} templates; {most}", unit="MB"),
     ]
+
+
+async def _many_rows(templates: int) -> list[Row]:
+    """Memory and time of so many distinct templates, `AT_ONCE` of them at a time, and how many cores they used."""
+    runtime = SandboxRuntime()
+    waiting = iter(range(templates))
+    verdicts: list[bool] = []
+    largest = 0.0
+
+    async def serve() -> None:
+        for number in waiting:
+            filled = await (await runtime.load(TEMPLATE % number, PRIMITIVES)).build({"number": number})
+            verdicts.append((await filled.verify(f"It is {number}.")).result)
+
+    await (await runtime.load(TEMPLATE % -1, PRIMITIVES)).build({"number": 0})
+    server = runtime.pool.server.pid
+    memory = _megabytes(server)
+    began, used = time.perf_counter(), _cpu(server)
+    tasks = [asyncio.create_task(serve()) for _ in range(AT_ONCE)]
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(1)
+        largest = max(largest, *(_megabytes(pid) for pid in (server, *_children(server))))
+    await asyncio.gather(*tasks)
+    took, cores = time.perf_counter() - began, (_cpu(server) - used) / (time.perf_counter() - began)
+    assert verdicts == [True] * templates
+    grown = _megabytes(server) - memory
+    runtime.close()
+    detail = f"of {templates} templates, {AT_ONCE} at once; the server grew by {grown:.2f} MB"
+    wall = f"each, wall; {cores:.2f} of {len(os.sched_getaffinity(0))} processors used"
+    return [
+        Row("sandbox, largest process", largest, 150.0, None, detail, unit="MB"),
+        Row("sandbox, many templates", took * 1000 / templates, None, None, wall),
+    ]
+
+
+def _cpu(server: int) -> float:
+    """Processor seconds of this process, of the server, and of all workers that have ended or are there."""
+    found = time.process_time()
+    for pid in (server, *_children(server)):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            parts = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[11:15]
+            found += sum(map(int, parts)) / os.sysconf("SC_CLK_TCK")
+    return found
 
 
 async def _after_kill(runtime: SandboxRuntime, number: int) -> float:

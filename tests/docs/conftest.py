@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -66,6 +67,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def matches() -> Callable[[str, str], bool]:
     return is_output
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Path]:
+    """A folder for `PATH`, whose `karenina` need not import anything."""
+    spec = importlib.util.spec_from_file_location("docs_warm", Path(__file__).with_name("warm.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with module.warm() as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ The first line of a fenced block says what is done with it:
     python run          executed; the blocks of one page share their names
     text output         what the block before it printed; see `matches`
     console run         every line that begins with `$ ` is run by bash; what follows is its output
+    console terminal=80 the same in a terminal of 80 columns, which no line of the output is wider than
     console installed   needs an installed package: run by tests/packaging in a fresh environment
     python save=NAME    written to the page's folder as NAME (any language)
     python file=PATH    equal to that file of the repository (any language)
@@ -30,6 +31,7 @@ from typing import Any
 
 import click
 import pytest
+from karenina_cli.root import karenina
 
 Matches = Callable[[str, str], bool]
 
@@ -44,6 +46,7 @@ def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for name in list(os.environ):
         if name.startswith(("KARENINA_", "PYTEST_ADDOPTS")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:langsmith_plugin")  # it takes three seconds of each start
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
     yield tmp_path
@@ -52,7 +55,7 @@ def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             del sys.modules[name]
 
 
-def commands(text: str) -> Iterator[tuple[str, str | None]]:
+def commands_of(text: str) -> Iterator[tuple[str, str | None]]:
     """`(command, expected output or None)` of a block of console lines; a backslash continues a command."""
     for part in re.split(r"^\$ ", _joined(text), flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
@@ -64,7 +67,9 @@ def _joined(text: str) -> str:
     return re.sub(r"\\\n[ ]*", "", text)
 
 
-def test_a_page_keeps_its_promises(page: Path, page_blocks: Sequence[Any], folder: Path, matches: Matches) -> None:
+def test_a_page_keeps_its_promises(
+    page: Path, page_blocks: Sequence[Any], folder: Path, commands: Path, matches: Matches
+) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     printed: str | None = None
     for block in page_blocks:
@@ -76,9 +81,13 @@ def test_a_page_keeps_its_promises(page: Path, page_blocks: Sequence[Any], folde
             assert matches(block.text, printed), f"{where}: printed was\n{printed}"
         elif block.what == "run" and block.language == "python":
             printed = _executed(block.text, names, where)
-        elif block.what == "run":
+        elif columns := block.named("terminal"):
             for command, expected in commands(block.text):
-                printed = _ran(command, where)
+                printed = _on_a_terminal(command, int(columns), where)
+                assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
+        elif block.what == "run":
+            for command, expected in commands_of(block.text):
+                printed = _ran(command, where, commands)
                 assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
 
 
@@ -89,9 +98,11 @@ def _executed(source: str, names: dict[str, Any], where: str) -> str:
     return out.getvalue()
 
 
-def _ran(command: str, where: str) -> str:
+def _ran(command: str, where: str, commands: Path) -> str:
+    """What bash prints. Python of a page that starts `karenina`, perhaps to send it a signal, gets the real one."""
     ran = subprocess.run(
         ["bash", "-c", command],
+        env={**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -101,6 +112,34 @@ def _ran(command: str, where: str) -> str:
     )
     assert ran.returncode == 0, f"{where}: {command} exited with {ran.returncode}\n{ran.stdout}"
     return ran.stdout
+
+
+class Terminal(io.StringIO):
+    """What a person would see: whoever writes to it takes it for a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _on_a_terminal(command: str, columns: int, where: str) -> str:
+    """What a command of karenina prints in a terminal, its progress left out."""
+    name, *words = shlex.split(command)
+    assert name == "karenina", where
+    out = Terminal()
+    terminal = {"COLUMNS": str(columns), "TERM": "xterm"}
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        for variable, value in terminal.items():
+            patch.setenv(variable, value)
+        code = karenina.main(words, prog_name="karenina", standalone_mode=False)
+    printed = click.unstyle(out.getvalue())
+    assert code in (0, None), f"{where}: {command} exited with {code}\n{printed}"
+    wide = [line for line in printed.splitlines() if len(line) > columns and not line.lstrip().startswith("karenina ")]
+    assert wide == [], f"{where}: {command} prints lines wider than {columns} columns"
+    return printed
 
 
 def test_shown_files_are_the_real_ones(page_blocks: Sequence[Any], repository: Path) -> None:
@@ -117,7 +156,7 @@ def test_python_compiles(page: Path, page_blocks: Sequence[Any]) -> None:
 
 def test_commands_and_options_exist(page: Path, page_blocks: Sequence[Any]) -> None:
     known = {point.name: point for point in entry_points(group="karenina.commands")}
-    shell = [_joined(block.text) for block in page_blocks if block.language in ("console", "sh")]
+    shell = [_typed(block.text) for block in page_blocks if block.language in ("console", "sh")]
     indented = re.findall(r"^ {4}(karenina .*)$", _joined(page.read_text("utf-8")), re.MULTILINE)
     for line in "\n".join([*shell, *indented]).splitlines():
         for words in _karenina_calls(line):
@@ -126,6 +165,12 @@ def test_commands_and_options_exist(page: Path, page_blocks: Sequence[Any]) -> N
             if name is not None:
                 unknown = _options(words) - _accepted(known[name].load())
                 assert not unknown, f"{page.name}: {name} has no {unknown}"
+
+
+def _typed(text: str) -> str:
+    """The commands of a block; of one that shows output too, the lines that begin with `$ `."""
+    lines = _joined(text).splitlines()
+    return "\n".join([line for line in lines if line.startswith("$ ")] or lines)
 
 
 def _karenina_calls(line: str) -> Iterator[list[str]]:

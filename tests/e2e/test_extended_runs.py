@@ -435,7 +435,7 @@ def test_an_answer_that_failed_for_good_is_told_before_judges_that_are_added_ask
     first = world.run(questions(2))
     found = world.extend(first, questions(2), world.config(parsing=("j0", "j1")))
     assert world.of_models == {"a0": 1, "j1": 1}
-    assert any("1 answer failed for good" in note for note in found.get_summary()["notes"])
+    assert any("1 answer failed with a lasting error" in note for note in found.get_summary()["notes"])
     assert [result.metadata.outcome for result in found] == ["error", "error", "passed", "passed"]
 
 

@@ -35,7 +35,7 @@ def session(folder: Path, listed: str, ci: str, other: str = "", *options: str) 
     (folder / "tests" / "skips.txt").write_text(listed, "utf-8")
     (folder / "tests" / "test_some.py").write_text(TESTS, "utf-8")
     (folder / "plugins" / "test_other.py").write_text(other or "def test_fine(): pass\n", "utf-8")
-    always = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    always = ["-q", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin", "--import-mode=importlib"]
     command = [sys.executable, "-m", "pytest", *always, *options, "tests", "plugins"]
     environment = {**os.environ, "CI": ci}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)

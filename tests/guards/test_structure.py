@@ -56,8 +56,8 @@ def test_names_of_instances_are_found_but_not_in_prose(faulty: Structure) -> Non
 
 
 def test_a_name_that_is_a_word_of_english_is_looked_for_by_itself() -> None:
-    known = {"manual", "ParseTemplate", "karenina-manual"}
-    assert named("ParseTemplate needs karenina-manual: manual", known) == ["ParseTemplate", "karenina-manual"]
+    known = {"manual", "ParseTemplate", "karenina-replay"}
+    assert named("ParseTemplate needs karenina-replay: manual", known) == ["ParseTemplate", "karenina-replay"]
     assert named("manual", known) == ["manual"]
 
 

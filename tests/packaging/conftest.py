@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 NEEDED = (
-    *("karenina-cli", "karenina-generation", "karenina-jsonld", "karenina-manual", "karenina-results"),
+    *("karenina-cli", "karenina-generation", "karenina-jsonld", "karenina-replay", "karenina-results"),
     "karenina-template",
 )
 """What runs a benchmark of templates with recorded answers, from the command line."""
@@ -57,6 +59,16 @@ def closure(projects: dict[str, Path]) -> Callable[..., list[str]]:
     return needed
 
 
+def pip(venv: Path) -> list[str | Path]:
+    """The `pip` that runs the tests, for another environment: to install one into each takes longer than all else."""
+    return [sys.executable, "-m", "pip", "--python", venv / "bin" / "python"]
+
+
+@pytest.fixture(scope="session", name="pip")
+def pip_for() -> Callable[[Path], list[str | Path]]:
+    return pip
+
+
 def clean_environment(**more: str) -> dict[str, str]:
     """This process's environment without anything that could change which packages are found."""
     foreign = ("PIP_", "UV_", "KARENINA_", "PYTHON", "VIRTUAL_ENV")
@@ -89,16 +101,21 @@ def run() -> Callable[..., subprocess.CompletedProcess[str]]:
 def build(
     tmp_path_factory: pytest.TempPathFactory, run: Callable[..., subprocess.CompletedProcess[str]]
 ) -> Callable[[Path], Path]:
-    """Build sdist and wheel of a project with its own build backend, without a network; returns the folder of both."""
-    built: dict[Path, Path] = {}
+    """Build sdist and wheel of a project with its own build backend, without a network; returns the folder of both.
+    They are built once, whichever worker needs them first."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # of all workers of a session
 
     def make(project: Path) -> Path:
-        if project not in built:
-            out = tmp_path_factory.mktemp("dist")
-            backend = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["build-system"]["build-backend"]
-            run([sys.executable, "-c", BUILD, backend, out], project)
-            built[project] = out
-        return built[project]
+        out = shared / f"built-{sha256(str(project).encode()).hexdigest()[:16]}"
+        out.mkdir(exist_ok=True)
+        with (out / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (out / "complete").exists():
+                settings = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
+                run([sys.executable, "-c", BUILD, settings["build-system"]["build-backend"], out], project)
+                (out / "complete").touch()
+        return out
 
     return make
 
@@ -134,13 +151,12 @@ def bare(
 
     def make(*distributions: str, built: Sequence[Path] = ()) -> Path:
         folder = tmp_path_factory.mktemp("fresh") / "venv"
-        run([sys.executable, "-m", "venv", folder], folder.parent)
+        run([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
         ours = [name.partition("[")[0] for name in distributions if name.startswith("karenina-")]
         extras = ["karenina-testing"] if "karenina-core[testing]" in distributions else []
         known = [name for name in (*ours, *extras) if not name.startswith(("karenina-stranger", "karenina-example"))]
         links = [option for place in (*places(*known), *built) for option in ("--find-links", str(place))]
-        install = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-index", *links]
-        run([*install, *distributions], folder.parent)
+        run([*pip(folder), "install", "--quiet", "--no-index", "--no-compile", *links, *distributions], folder.parent)
         return folder
 
     return make

@@ -1,10 +1,9 @@
-"""What `karenina plugins new` writes, built and installed from wheels, keeps its promises and is clean with no edit."""
+"""What `karenina plugins new` writes, built and installed from wheels, keeps its promises with no edit."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,34 +28,22 @@ def made(
     build: Callable[[Path], Path],
     run: Run,
     tmp_path_factory: pytest.TempPathFactory,
+    pip: Callable[[Path], list[str | Path]],
     began: list[float],
-) -> tuple[Path, Path]:
-    """An environment with karenina's kit and a package of every kind, and the folder of the packages."""
+) -> Path:
+    """An environment with karenina's kit and a package of every kind."""
     venv, folder = bare("karenina-core[testing]", "karenina-calls[http]"), tmp_path_factory.mktemp("made")
     began.append(time.monotonic())
     for kind in KINDS:
         run([venv / "bin" / "karenina", "plugins", "new", kind, f"made-{kind}"], folder)
     wheels = [next(build(folder / f"karenina-made-{kind}").glob("*.whl")) for kind in KINDS]
-    run([venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", *wheels], folder)
-    return venv, folder
+    run([*pip(venv), "install", "--quiet", "--no-index", "--no-deps", "--no-compile", *wheels], folder)
+    return venv
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_keeps_its_promises(kind: str, made: tuple[Path, Path], run: Run, tmp_path: Path) -> None:
-    venv, _ = made
-    ran = run([venv / "bin" / "karenina", "plugins", "check", f"made-{kind}", "--json"], tmp_path)
+def test_it_keeps_its_promises(kind: str, made: Path, run: Run, tmp_path: Path) -> None:
+    ran = run([made / "bin" / "karenina", "plugins", "check", f"made-{kind}", "--json"], tmp_path)
     found = json.loads(ran.stdout)
     assert found["broken"] == 0
     assert found["kept"] > 6, "what it brings was not checked"
-
-
-def test_all_are_clean(made: tuple[Path, Path], run: Run) -> None:
-    _, folder = made
-    run([sys.executable, "-m", "ruff", "check", "--no-cache", folder], folder)
-    run([sys.executable, "-m", "ruff", "format", "--no-cache", "--check", folder], folder)
-
-
-def test_all_have_sound_types(made: tuple[Path, Path], run: Run) -> None:
-    venv, folder = made
-    modules = [f"karenina-made-{kind}/karenina_made_{kind}" for kind in KINDS]
-    run([sys.executable, "-m", "mypy", "--strict", "--python-executable", venv / "bin" / "python", *modules], folder)

@@ -26,6 +26,9 @@ class Sample(Stage):
     produces = (NUMBER, "sample.plain")
     result_fields = ("judge_repairs", "sample.number")
 
+    def execute(self, context: object) -> None:
+        """Does nothing."""
+
 
 @pytest.fixture
 def inside(context: Make) -> Any:
@@ -97,7 +100,7 @@ def test_result_fields_are_set_once_and_read_by_all(inside: VerificationContext)
     inside.set_result_field("judge_repairs", 2)
     with pytest.raises(ContractError, match="set already"):
         inside.set_result_field("judge_repairs", 3)
-    other: Stage = type("Other", (Stage,), {})()
+    other: Stage = type("Other", (Stage,), {"execute": lambda self, context: None})()
     with inside.acting(other):
         assert inside.get_result_field("judge_repairs") == 2
         assert inside.get_result_field("judge_channel", "none") == "none"
@@ -113,7 +116,7 @@ def test_both_at_once_needs_both_declarations(inside: VerificationContext) -> No
 def test_a_final_stage_sees_everything(context: Make) -> None:
     about = context()
     about.set_artifact(TEXT, "seen")
-    final: Stage = type("Final", (Stage,), {"final": True})()
+    final: Stage = type("Final", (Stage,), {"final": True, "execute": lambda self, context: None})()
     with about.acting(final):
         assert about.get_artifact(TEXT) == "seen"
         with pytest.raises(ContractError, match=r"Final\.produces"):
@@ -181,6 +184,9 @@ def test_a_service_that_the_run_does_not_offer_is_named(context: Make) -> None:
 class Reviser(Stage):
     revises = ("judge_repairs", "sample.number")
 
+    def execute(self, context: object) -> None:
+        """Does nothing."""
+
 
 def test_a_field_that_was_set_is_revised_by_a_stage_that_declares_it(context: Make) -> None:
     about = context()
@@ -203,7 +209,11 @@ def test_a_field_that_was_set_is_revised_by_a_stage_that_declares_it(context: Ma
 
 def test_setting_and_revising_the_same_field_is_refused() -> None:
     with pytest.raises(ContractError, match="Both both sets and revises 'judge_repairs'"):
-        type("Both", (Stage,), {"result_fields": ("judge_repairs",), "revises": ("judge_repairs",)})
+        type(
+            "Both",
+            (Stage,),
+            {"result_fields": ("judge_repairs",), "revises": ("judge_repairs",), "execute": lambda self, context: None},
+        )
 
 
 def test_switches_and_time_can_be_read_from_the_context() -> None:

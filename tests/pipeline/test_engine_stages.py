@@ -31,7 +31,9 @@ def test_blocking_stages_run_in_a_thread_and_others_do_not() -> None:
         note(self, context)
 
     kinds = {"Blocking": {"execute": note, "blocking": True}, "Plain": {"execute": note}, "Async": {"execute": noted}}
-    result = run([type(name, (Stage,), body)() for name, body in kinds.items()])
+    result = run(
+        [type(name, (Stage,), {"execute": lambda self, context: None, **body})() for name, body in kinds.items()]
+    )
     assert [entry.status for entry in result.trail] == ["ran"] * 3
     assert threads["Plain"] == threads["Async"] == threading.get_ident()
     assert threads["Blocking"] != threading.get_ident()
@@ -60,9 +62,15 @@ def test_a_stage_that_does_not_want_to_run_leaves_its_reason() -> None:
         def should_run(self, context: VerificationContext) -> bool | Skip:
             return Skip("not for this item")
 
+        def execute(self, context: object) -> None:
+            """Does nothing."""
+
     class No(Stage):
         def should_run(self, context: VerificationContext) -> bool:
             return False
+
+        def execute(self, context: object) -> None:
+            """Does nothing."""
 
     result = run([Because(), No()])
     assert [(entry.status, entry.reason) for entry in result.trail] == [

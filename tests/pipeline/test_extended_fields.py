@@ -14,6 +14,9 @@ from karenina_core.pipeline.context import VerificationContext
 class Adds(Stage):
     extends = ("trait_states", "dynamic_rubric_promoted_traits", "sample.rows")
 
+    def execute(self, context: object) -> None:
+        """Does nothing."""
+
 
 def context(**fields: Any) -> VerificationContext:
     made = VerificationContext(question=Question(question="?"))
@@ -55,4 +58,8 @@ def test_only_declared_fields_are_extended_and_only_by_what_they_hold() -> None:
 @pytest.mark.parametrize("other", ["result_fields", "revises"])
 def test_a_field_is_extended_or_set_but_not_both(other: str) -> None:
     with pytest.raises(ContractError, match="Both extends 'trait_states' and sets it too"):
-        type("Both", (Stage,), {"extends": ("trait_states",), other: ("trait_states",)})
+        type(
+            "Both",
+            (Stage,),
+            {"extends": ("trait_states",), other: ("trait_states",), "execute": lambda self, context: None},
+        )

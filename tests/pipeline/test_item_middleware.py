@@ -155,4 +155,4 @@ def test_it_must_be_callable(returned: Any) -> None:
 def test_a_hook_that_raises_ends_the_plan_before_any_item() -> None:
     app = Karenina({"odd": plugin(lambda: 1 / 0)})
     with pytest.raises(PluginError, match="karenina_wrap_item of plugin 'odd' failed: ZeroDivisionError"):
-        StageOrchestrator([type("S", (Stage,), {})()], app=app).ready()
+        StageOrchestrator([type("S", (Stage,), {"execute": lambda self, context: None})()], app=app).ready()

@@ -95,7 +95,9 @@ def test_only_rubrics_need_a_rubric(built_in_app: Karenina) -> None:
 
 
 def test_all_problems_at_once() -> None:
-    needs = type("Needs", (Stage,), {"requires": (KEY, ArtifactKeys.PARSED_ANSWER)})
+    needs = type(
+        "Needs", (Stage,), {"requires": (KEY, ArtifactKeys.PARSED_ANSWER), "execute": lambda self, context: None}
+    )
     found = StageOrchestrator([needs()]).validate_dependencies()
     assert found == [
         "Needs requires 'sample.key', which no earlier stage produces",
@@ -105,15 +107,21 @@ def test_all_problems_at_once() -> None:
 
 def test_what_is_made_later_does_not_count() -> None:
     """`before` can force an order that data forbids; then there is a circle, never a wrong order."""
-    needs = type("Needs", (Stage,), {"requires": (KEY,), "before": ("Maker",)})
-    maker = type("Maker", (Stage,), {"produces": (KEY,)})
+    needs = type("Needs", (Stage,), {"requires": (KEY,), "before": ("Maker",), "execute": lambda self, context: None})
+    maker = type("Maker", (Stage,), {"produces": (KEY,), "execute": lambda self, context: None})
     with pytest.raises(PlanError, match="wait for each other"):
         StageOrchestrator([needs(), maker()])
 
 
 def test_a_maker_that_is_left_out_of_this_plan_is_missed(built_in: dict[str, Any]) -> None:
-    maker = type("Maker", (Stage,), {"produces": (KEY,), "included_when": feature("sample")})
-    needs = type("Needs", (Stage,), {"requires": (KEY,), "category": Category.RUBRIC})
+    maker = type(
+        "Maker",
+        (Stage,),
+        {"produces": (KEY,), "included_when": feature("sample"), "execute": lambda self, context: None},
+    )
+    needs = type(
+        "Needs", (Stage,), {"requires": (KEY,), "category": Category.RUBRIC, "execute": lambda self, context: None}
+    )
     plugin = ModuleType("both")
 
     def register(registry: Any) -> None:

@@ -15,7 +15,7 @@ from karenina_core.testing import application
 
 
 def made(name: str, **declarations: Any) -> Stage:
-    stage: Stage = type(name, (Stage,), declarations)()
+    stage: Stage = type(name, (Stage,), {"execute": lambda self, context: None, **declarations})()
     return stage
 
 
@@ -93,9 +93,9 @@ def test_two_stages_that_produce_one_artifact_are_named_with_their_plugins() -> 
     class Stages:
         @hookimpl
         def karenina_register_stages(self, registry: Any) -> None:
-            registry.add(type("First", (Stage,), {"produces": (A,)}))
+            registry.add(type("First", (Stage,), {"produces": (A,), "execute": lambda self, context: None}))
 
-    other = type("Second", (Stage,), {"produces": (A,)})
+    other = type("Second", (Stage,), {"produces": (A,), "execute": lambda self, context: None})
     with pytest.raises(
         PlanError, match=r"First \(plugin Stages\) and Second \(plugin Second\) both produce 'sample\.a'"
     ):
@@ -103,8 +103,12 @@ def test_two_stages_that_produce_one_artifact_are_named_with_their_plugins() -> 
 
 
 def test_alternatives_may_produce_the_same_artifact_when_only_one_is_in_the_plan() -> None:
-    usual = type("Usual", (Stage,), {"produces": (A,), "included_when": ~feature("other")})
-    other = type("Other", (Stage,), {"produces": (A,), "included_when": feature("other")})
+    usual = type(
+        "Usual", (Stage,), {"produces": (A,), "included_when": ~feature("other"), "execute": lambda self, context: None}
+    )
+    other = type(
+        "Other", (Stage,), {"produces": (A,), "included_when": feature("other"), "execute": lambda self, context: None}
+    )
     app = application(usual, other)
     for features, expected in (([], "Usual"), (["other"], "Other")):
         assert [s.name for s in StageOrchestrator.from_config(features=features, app=app).stages] == [expected]
@@ -119,10 +123,12 @@ def test_a_replacement_takes_over_the_place_of_what_it_replaces() -> None:
     class Replacing:
         @hookimpl
         def karenina_register_stages(self, registry: Any) -> None:
-            registry.add(type("ZNew", (Stage,), {}), replaces="Old")
+            registry.add(type("ZNew", (Stage,), {"execute": lambda self, context: None}), replaces="Old")
 
-    old = type("Old", (Stage,), {})
-    app = application(old, Replacing(), type("AfterOld", (Stage,), {"after": ("Old",)}))
+    old = type("Old", (Stage,), {"execute": lambda self, context: None})
+    app = application(
+        old, Replacing(), type("AfterOld", (Stage,), {"after": ("Old",), "execute": lambda self, context: None})
+    )
     assert [s.name for s in StageOrchestrator.from_config(app=app).stages] == ["ZNew", "AfterOld"]
 
 

@@ -152,7 +152,7 @@ def test_effects_can_only_be_called_by_the_names_of_failures() -> None:
 
 
 def stage(name: str, category: Category) -> Stage:
-    made: Stage = type(name, (Stage,), {"category": category})()
+    made: Stage = type(name, (Stage,), {"category": category, "execute": lambda self, context: None})()
     return made
 
 
@@ -175,7 +175,9 @@ def test_checks_name_their_outcome(context: Make) -> None:
 
 def test_the_views_are_read_everywhere_and_written_nowhere(context: Make) -> None:
     views = (ArtifactKeys.VERIFY_RESULT, ArtifactKeys.FIELD_VERIFICATION_RESULT)
-    declaring = type("Declaring", (Stage,), {"produces": views, "result_fields": views})()
+    declaring = type(
+        "Declaring", (Stage,), {"produces": views, "result_fields": views, "execute": lambda self, context: None}
+    )()
     undeclared = stage("Undeclared", Category.ENHANCEMENT)
     about = context()
     for acting in (declaring, undeclared):

@@ -90,7 +90,8 @@ def test_tasks_have_their_own_block() -> None:
 
 def test_public_entry_points_use_the_block() -> None:
     class Only(Stage):
-        pass
+        def execute(self, context: object) -> None:
+            """Does nothing."""
 
     def names() -> list[str]:
         with application(Only):
@@ -201,7 +202,7 @@ def test_middleware_may_keep_a_stage_from_running(module: Make) -> None:
 @pytest.mark.parametrize("returned", ["not callable", 3, object()])
 def test_middleware_must_be_callable(module: Make, returned: Any) -> None:
     app = Karenina({"odd": module(karenina_wrap_stage=lambda stage: returned)})
-    orchestrator = StageOrchestrator([type("S", (Stage,), {})()], app=app)
+    orchestrator = StageOrchestrator([type("S", (Stage,), {"execute": lambda self, context: None})()], app=app)
     with pytest.raises(PluginError, match="'odd' must return a coroutine function"):
         asyncio.run(orchestrator.arun(VerificationContext(question=Question(question="Why?"))))
 

@@ -25,9 +25,13 @@ class Taking(Stage):
     def __init__(self, settings: Limits) -> None:
         self.settings = settings
 
+    def execute(self, context: object) -> None:
+        """Does nothing."""
+
 
 class Plain(Stage):
-    pass
+    def execute(self, context: object) -> None:
+        """Does nothing."""
 
 
 @pytest.fixture
@@ -70,17 +74,18 @@ def test_all_problems_are_told_at_once_with_their_paths(limited: Any, module: Ma
     assert len(caught.value.problems) == 4
 
 
-def test_the_table_of_a_plugin_that_is_blocked_or_failed_is_left_alone(module: Make) -> None:
+def test_the_table_of_a_plugin_that_is_blocked_is_left_alone_and_that_of_one_that_failed_ends_the_run(
+    module: Make,
+) -> None:
     def broken(registry: Any) -> None:
         raise ValueError("no")
 
     infos = [PluginInfo(name="blocked", state="blocked", reason="by configuration")]
-    app = Karenina(
-        {"failed": module(karenina_register_settings=broken)},
-        infos=infos,
-        settings={"blocked": {"x": 1}, "failed": {"y": 2}},
-    )
+    plugins = {"failed": module(karenina_register_settings=broken)}
+    app = Karenina(plugins, infos=infos, settings={"blocked": {"x": 1}})
     assert (app.plugin("blocked").state, app.plugin("failed").state) == ("blocked", "failed")
+    with pytest.raises(ConfigError, match=r"^plugins\.failed: the plugin failed: ValueError: no"):
+        Karenina(plugins, infos=infos, settings={"blocked": {"x": 1}, "failed": {"y": 2}})
 
 
 @pytest.mark.parametrize("settings", ["there_is_no_such_module:Settings", "json:dumps", dict])
@@ -107,6 +112,9 @@ def test_a_stage_that_cannot_be_made_names_its_plugin(module: Make) -> None:
     class Needs(Stage):
         def __init__(self, settings: Any) -> None:
             super().__init__()
+
+        def execute(self, context: object) -> None:
+            """Does nothing."""
 
     app = Karenina({"incomplete": module(karenina_register_stages=lambda registry: registry.add(Needs))})
     with pytest.raises(Exception, match="stage 'Needs' of plugin 'incomplete' cannot be made"):

@@ -56,7 +56,9 @@ def test_the_same_for_every_registry(module: Make) -> None:
 
     for failing in EVERY_KIND:
         hooks = {hook: lambda registry: registry.add("m:T", name="thing") for hook in EVERY_KIND}
-        hooks["karenina_register_stages"] = lambda registry: registry.add(type("S", (Stage,), {}))
+        hooks["karenina_register_stages"] = lambda registry: registry.add(
+            type("S", (Stage,), {"execute": lambda self, context: None})
+        )
         hooks["karenina_register_adapters"] = lambda registry: registry.register(
             AdapterSpec(interface="thing", llm_factory="m:T")
         )
@@ -273,6 +275,9 @@ def test_stages_go_by_their_own_name(module: Make) -> None:
 
     class Mine(Stage):
         name = "ParseTemplate"
+
+        def execute(self, context: object) -> None:
+            """Does nothing."""
 
     app = Karenina({"alias": module(karenina_register_stages=lambda registry: registry.add(Mine, name="Other"))})
     assert app.plugin("alias").state == "failed"

@@ -12,6 +12,7 @@ from karenina_calls.agents.offered import OfferedCalls
 from karenina_calls.agents.program import Surroundings, passed_environment, session_folders, session_variables
 from karenina_calls.agents.prompts import prompt_of, system_of
 from karenina_calls.secrets.redaction import Secrets
+from karenina_calls.wire.endpoints import DEFAULT_TIMEOUT
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import PortError
@@ -32,7 +33,6 @@ from .record import Record
 from .session import START_HINT, Session, server_of
 from .settings import DEFAULT_ALLOW, LOOKING, AcpSettings, choices
 
-DEFAULT_TIMEOUT = 120.0
 UNLIMITED = AgentConfig(max_tool_calls=None, max_repeated_calls=None)
 
 
@@ -66,7 +66,7 @@ class _Port:
         except OSError as error:
             raise failure(error, None, hint=START_HINT) from error
         if record.stop_reason == "refusal":
-            raise PortError("the agent refuses to go on", kind="content_filter")
+            raise PortError("the agent refuses to continue", kind="content_filter")
         if record.stop_reason == "cancelled" and record.limit is None:
             raise PortError("the agent says that its work was cancelled, which it was not", kind="server")
 

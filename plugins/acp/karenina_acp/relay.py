@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 
-CHUNK = 65536
+CHUNK = 65536  # what a pipe of Linux holds
 
 
 def main(path: str) -> None:

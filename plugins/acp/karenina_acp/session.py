@@ -28,7 +28,7 @@ from .settings import Choices
 from .terminals import Terminals
 from .tool_server import served
 
-VERSION = 1
+VERSION = 1  # of the protocol
 START_SECONDS = 60.0
 """For an agent to be ready: some install packages when they start. Chosen, not measured."""
 CANCEL_SECONDS = 2.0
@@ -43,7 +43,7 @@ KINDS: Mapping[int, ErrorKind] = {
 """Codes of errors, https://agentclientprotocol.com/protocol/schema#errorcode; others are failures of the agent."""
 OWN_MODEL = "default"
 """The name of a model that leaves the choice to the agent."""
-MESSAGE_LIMIT = 400
+MESSAGE_LIMIT = 400  # characters; chosen: some lines of a terminal
 START_HINT = "check that its command runs at all"
 
 

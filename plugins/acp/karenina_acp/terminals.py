@@ -19,7 +19,7 @@ MOST_OUTPUT = 1_000_000
 """Bytes kept of what a command prints, as many as the example of the protocol asks for."""
 MOST_TERMINALS = 64
 """At a time. Chosen, not measured: far more than an agent has use for."""
-LOOK_SECONDS = 60.0
+LOOK_SECONDS = 60.0  # the command is waited for again after it: any length does
 SHELL = ("/bin/sh", "-c")
 """Agents send a whole command line where they send no arguments, and editors hand it to a shell."""
 

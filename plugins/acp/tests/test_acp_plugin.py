@@ -15,10 +15,8 @@ from karenina_acp.tool_server import SERVER
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
 from karenina_core.ports.values import AgentConfig
-from karenina_core.testing import application, conformance_tests
+from karenina_core.testing import application
 from karenina_core.values.message import Message
-
-test_conformance = conformance_tests("acp")
 
 TARGET = {
     "class_name": "Answer",

@@ -10,10 +10,14 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_authoring.proof.facts import Fact
+from karenina_authoring.proof.mutants import mutants
 from karenina_authoring.proof.proof import KEY, Proof, kept
 from karenina_authoring.proof.prove import EVERYTHING, prove
 from karenina_authoring.proof.report import with_proof
+from karenina_authoring.proof.variants import variants
 from karenina_runs.plan.templates import TemplateLoader
+from karenina_template.language.primitives.text import ExactMatch
 
 from karenina_core import Karenina, Question
 
@@ -64,6 +68,57 @@ def test_any_name_that_is_compared_as_a_whole_rejects_all_wrong_values(app: Kare
     proof = proof_of(app, declared(["n", "str", "The name", name, {"type": "AliasMatch", "aliases": []}]))
     assert proof.mutants.right == proof.mutants.made > 0
     assert proof.own_values
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "same"),
+    [
+        ("(S)-ibuprofen", "(R)-ibuprofen", "(S)\u2011ibuprofen"),
+        ("D-glucose", "L-glucose", "d-glucose"),
+        ("cis-2-butene", "trans-2-butene", "CIS-2-BUTENE"),
+        ("9:3:3:1", "9:3:3:2", None),
+        ("3.10", "3.11", None),
+        ("v2.1.0-rc1", "v2.1.0-rc2", "V2.1.0-RC1"),
+        ("p.V600E", "p.V600K", "p.v600e"),
+        ("SO4^2-", "SO4^2+", "SO4^2\u2212"),
+        ("+1", "-1", None),
+        ("-195.8", "+195.8", "\u2212195.8"),
+        ("0.5", "-0.5", None),
+        ("\u00b5-opioid receptor", "not \u00b5-opioid receptor", "\u03bc-opioid receptor"),
+        ("3.5-5.0", "3.5-5.1", "3.5 to 5.0"),
+        ("10 to 20 mg", "11 to 20 mg", "10\u201320 mg"),
+        ("18,015", "18,016", "18015"),
+        ("0,5", "0,6", "0.5"),
+        ("6.022e23", "6.022e24", "6.022 \u00d7 10^23"),
+    ],
+)
+def test_wrong_and_right_values_of_hard_texts(right: str, wrong: str, same: str | None) -> None:
+    fact = Fact(name="x", type="str", value=right, primitive=ExactMatch())
+    made = [value for _, value in mutants(fact)]
+    assert wrong in made
+    assert right not in made
+    other = [value for _, value in variants(fact)]
+    assert same is None or same in other
+    assert not set(made) & set(other)
+
+
+@pytest.mark.parametrize(
+    ("expected", "proven"),
+    [
+        ("\u00b5-opioid receptor", True),
+        ("-195.8", True),
+        ("D-glucose", True),
+        ("50-78-2", True),
+        ("2019-nCoV", True),
+        ("1-2", False),
+        ("3.5-5.0", False),
+        ("18,015", False),
+        ("6.022e23", False),
+    ],
+)
+def test_texts_that_may_be_written_otherwise_are_not_proven(app: Karenina, expected: str, proven: bool) -> None:
+    proof = proof_of(app, declared(["x", "str", "What the response says", expected, EXACT]))
+    assert (proof.holds, proof.own_values, proof.mutants.made) == (proven, True, proof.mutants.right), proof.reasons
 
 
 def test_a_failure_has_the_values_that_repeat_it(app: Karenina) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 from karenina_calls.ports.structured import StructuredParser
-from karenina_manual.port import ManualPort
+from karenina_replay.manual.port import ManualPort
 from pydantic import BaseModel
 
 from karenina_core.errors import ParseError, PortError

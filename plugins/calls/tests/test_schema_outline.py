@@ -92,3 +92,18 @@ def test_no_value_and_no_description_is_left_out(properties: dict[str, Any], des
         assert lines.count(f": {described}") == len(properties)
     else:
         assert str(schema).count("'items'") + str(schema).count("'properties'") > 4
+
+
+@pytest.mark.parametrize("kind", ["objects", "unions", "lists"])
+def test_a_schema_that_stands_for_billions_of_values_has_none(kind: str) -> None:
+    def twelve(name: str) -> dict[str, Any]:
+        parts = [{"$ref": f"#/$defs/{name}"}] * 12
+        if kind == "objects":
+            return {"type": "object", "properties": {f"p{n}": part for n, part in enumerate(parts)}}
+        return {"anyOf": parts if kind == "unions" else [{"type": "array", "items": part} for part in parts]}
+
+    levels = 7 if kind != "lists" else 4
+    several = {f"D{n}": twelve(f"D{n + 1}") for n in range(levels)}
+    properties = {f"x{n}": {"$ref": "#/$defs/D0"} for n in range(200)}
+    last = {f"D{levels}": {"type": "object", "properties": {f"y{n}": {"type": "string"} for n in range(200)}}}
+    assert outline({"type": "object", "properties": properties, "$defs": {**several, **last}}) is None

@@ -293,3 +293,13 @@ def test_a_schema_that_would_explode_is_sent_as_it_is() -> None:
 def _pair(target: str) -> dict[str, Any]:
     inner = {name: {"$ref": target, "description": name} for name in "ab"}
     return {"type": "object", "properties": inner, "required": ["a", "b"]}
+
+
+def test_a_union_that_stands_for_billions_of_types_is_sent_as_it_is() -> None:
+    twice = {f"D{n}": {"anyOf": [{"$ref": f"#/$defs/D{n + 1}"}] * 2} for n in range(40)}
+    root = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/D0"}},
+        "$defs": {**twice, "D40": {"type": "string"}},
+    }
+    assert strict_schema(root) == (root, False)

@@ -11,6 +11,7 @@ from attrs import frozen
 from karenina_calls.agents.failures import failure, with_evidence
 from karenina_calls.agents.prompts import prompt_of, system_of
 from karenina_calls.ports.text import sanitize_data
+from karenina_calls.wire.endpoints import DEFAULT_TIMEOUT
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import AdapterUnavailableError, PortError
@@ -31,7 +32,6 @@ from .record import SERVER, Record, full_name, offered
 from .session import START_HINT, Session, load, reported
 from .settings import Choices, ClaudeAgentSdkSettings, choices, program_path, unavailable
 
-DEFAULT_TIMEOUT = 120.0
 STRUCTURED_TURNS = 4
 """Replies that a model has for giving data in the form of a schema, which the program checks."""
 READING = ("Glob", "Grep", "Read")
@@ -40,7 +40,7 @@ WRITING = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 RUNNING = ("Bash", "PowerShell")
 HANDING_OVER = "StructuredOutput"
 """The program's own tool by which the model hands data over."""
-REFUSED_STATUS = 400
+REFUSED_STATUS = 400  # HTTP, bad request
 
 
 @frozen(kw_only=True)

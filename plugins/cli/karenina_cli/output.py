@@ -8,6 +8,8 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import IO, Any, NamedTuple
 
 import click
@@ -22,6 +24,7 @@ BRACKETS = (("[[", "]]"), ("{{", "}}"), ("<<", ">>"), ("\u27e6", "\u27e7"))
 """What is put around marked pieces where a terminal shows no styles: the first pair that the text does not hold."""
 WHOLE = 24
 """Characters of a word that a table on a terminal does not break; where it would have to, it is no table."""
+COMMAND = re.compile(r"(?:^|: )(?:karenina|pip install) ")
 GAP = 2
 """Blanks between two columns."""
 
@@ -88,7 +91,7 @@ def print_parts(parts: Iterable[Part], out: IO[str]) -> None:
     terminal = out.isatty()
     for part in filled(*parts):
         if isinstance(part, str):
-            click.echo(printable(part), file=out)
+            click.echo(_wrapped(printable(part)) if terminal else printable(part), file=out)
         elif isinstance(part, Passage) and terminal:
             _wrap_with_rich(part, out)
         elif isinstance(part, Passage):
@@ -96,6 +99,19 @@ def print_parts(parts: Iterable[Part], out: IO[str]) -> None:
                 click.echo(f"  {printable(line)}" if line else "", file=out)
         else:
             (_draw_with_rich if terminal else _draw_plainly)(part, out)
+
+
+def _wrapped(text: str) -> str:
+    """The text in lines that fit the terminal, broken between words. What begins with blanks, or ends with a command to
+    type, is to be copied and stays one line."""
+    width = max(get_terminal_size().columns, 20)
+    lines = [
+        line
+        if len(line) <= width or line.startswith(" ") or COMMAND.search(line)
+        else fill(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    ]
+    return "\n".join(lines)
 
 
 def print_found(document: Any, parts: Iterable[Part], out: IO[str], *, as_json: bool) -> None:
@@ -113,7 +129,8 @@ def print_json(document: Any, out: IO[str]) -> None:
 
 def note(text: str) -> None:
     """A line for the user on stderr."""
-    click.echo(printable(text), err=True)
+    shown = printable(text)
+    click.echo(_wrapped(shown) if sys.stderr.isatty() else shown, err=True)
 
 
 def _finite(value: Any) -> Any:
@@ -161,24 +178,31 @@ def _wrap_with_rich(passage: Passage, out: IO[str]) -> None:
 
 def _draw_with_rich(table: Table, out: IO[str]) -> None:
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table as Drawn
     from rich.text import Text
 
     console = _console(out)
-    # the columns have to be as wide as their words
-    widths = [
-        max((min(len(word), WHOLE) for cell in column for word in printable(cell).split()), default=0)
-        for column in zip(table.columns, *table.rows, strict=True)
-    ]
-    if sum(widths) + GAP * (len(widths) + 1) > console.width:
+    columns = [[printable(cell) for cell in column] for column in zip(table.columns, *table.rows, strict=True)]
+    words = [max((cell_len(word) for cell in cells for word in cell.split()), default=0) for cells in columns]
+    whole = [max(cell_len(line) for cell in cells for line in cell.split("\n")) for cells in columns]
+    widths = [min(width, WHOLE) for width in words]
+    # Each has its words; what is left goes to longer words first, and then to the narrowest that have more to say.
+    free = console.width - sum(widths) - GAP * (len(widths) + 1)
+    if free < 0:
         _draw_as_records(table, console)
         return
-    drawn = Drawn(box=box.SIMPLE, show_header=any(table.columns), title_justify="left", padding=(0, 1, 0, 0))
-    drawn.title = Text(printable(table.title)) if table.title else None
-    for column in table.columns:
-        drawn.add_column(Text(column), overflow="fold")
+    for wanted in (words, whole):
+        while free and (narrow := [at for at, width in enumerate(widths) if width < wanted[at]]):
+            widths[min(narrow, key=widths.__getitem__)] += 1
+            free -= 1
+    drawn = Drawn(box=box.SIMPLE, show_header=any(table.columns), padding=(0, 1, 0, 0))
+    for column, width in zip(table.columns, widths, strict=True):
+        drawn.add_column(Text(column), overflow="fold", width=width)
     for row in table.rows:
         drawn.add_row(*(Text(printable(cell)) for cell in row))
+    if table.title:  # as wide as the terminal, not as the table
+        console.print(Text(printable(table.title)))
     console.print(drawn)
 
 

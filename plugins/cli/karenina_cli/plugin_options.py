@@ -14,6 +14,7 @@ from karenina_core.errors import ConfigError, Problem
 from karenina_core.plugin.command_line import ModelField, PluginOption
 
 from .entries import owner_of, usable
+from .options.sections import write_sections
 from .output import note
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ class VerifyCommand(click.Command):
             ctx.meta[GROUP] = list(_brought({flag for parameter in own for flag in parameter.opts}, later=self.later))
         shows_help = self.get_help_option(ctx)
         return sorted([*own, *ctx.meta[GROUP]], key=lambda parameter: parameter is shows_help)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_sections(ctx, formatter, self.get_params(ctx))
 
 
 class LaterCommand(VerifyCommand):

@@ -20,16 +20,15 @@ from karenina_runs.folder.directory import default_directory, read_manifest
 from karenina_runs.folder.fingerprint import Changed
 from karenina_runs.folder.status import fork_command, read_status
 from karenina_runs.resume import Resumption, Wanted, resumption, source_of
-from karenina_runs.summaries.gates import must_pass_ids, run_gates
 
 from karenina_core.errors import ConfigError, plural
-from karenina_core.log import configure
 
 from .exits import OK
 from .options.flags import RUN_FIELDS, later_config, model_flags, select_questions, trust_line, trusted_with
-from .options.gates import gate_document, gate_parts, run_limits
+from .options.gates import asked_gates, gate_document, gate_parts, run_limits
 from .output import Part, Table, note, own_stdout, print_found
-from .running import Progress, carried_out
+from .progress import Progress
+from .running import carried_out
 from .verification import ended, print_results
 
 Configured = Callable[[Mapping[str, Any]], RunConfig]
@@ -38,7 +37,6 @@ Configured = Callable[[Mapping[str, Any]], RunConfig]
 def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Continue the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         wanted = Wanted(
             source=options["benchmark"],
             fork=options["fork"],
@@ -57,20 +55,21 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             elif found.destination.forked_from is not None:
                 line = f"{found.items} items, into {found.directory}"
             note(line)
-        prepared, limits = found.prepared, run_limits(options)
-        must_pass = must_pass_ids(limits, prepared.questions, prepared.config.replicate_count, prepared.mode)
+        judged = asked_gates(found.prepared, options)
         progress = Progress(found.items, quiet=options["quiet"], done=found.done, errors=found.errors)
         with _refused(folder):
-            results = carried_out(found.carry_out, progress, found.directory)
+            most_errors = run_limits(options).most_errors(found.items)
+            results = carried_out(found.carry_out, progress, found.directory, most_errors)
         warnings, extended = found.prepared.benchmark.warnings, read_manifest(found.directory).get("extends")
         extends = None if extended is None else Path(extended["run_dir"])
-        gates = run_gates(results, prepared.planned, limits, must_pass)
+        gates = judged(results)
         more, closing, as_json = gate_document(gates), gate_parts(gates), options["as_json"]
         print_results(
             results, found.directory, warnings, out, as_json=as_json, extends=extends, more=more, closing=closing
         )
     repaired = found.destination.continuation.replaces
-    return ended(results, found.items, found.directory, repaired=repaired, gates=gates)
+    annotate = bool(options["annotations"])
+    return ended(results, found.items, found.directory, repaired=repaired, gates=gates, annotate=annotate)
 
 
 def checked(
@@ -81,7 +80,8 @@ def checked(
 
     Raises ConfigError and TemplateRefused with what to type instead.
     """
-    run = {name: options[name] for name in ("concurrency", "budget_usd", "budget_tokens") if options[name] is not None}
+    given = ("concurrency", "budget_usd", "budget_tokens", "fail_fast")
+    run = {name: options[name] for name in given if options[name] is not None}
     flags = Flags(run=run, trust=options["trust"], trust_line=trusting)
     with trusted_with(trusting), _refused(folder):
         return make(lambda manifest: later_config(manifest, options, flags))
@@ -115,7 +115,6 @@ CHOSEN = {
 def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Repair the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         plan = _planned(folder, options)
         if options["dry_run"]:
             document = {"run_dir": str(folder), **plan.to_dict()}
@@ -144,7 +143,6 @@ def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
 def take_back(folder: Path, *, as_json: bool) -> int:
     """Have the run as it was before its latest repair. Returns the exit code. Raises ConfigError, RunDirectoryError."""
     with own_stdout() as out:
-        configure()
         own = undo_repair(folder)
         line = f"{folder} is as it was before the repair whose record is in {own}"
         print_found({"run_dir": str(folder), "undone": str(own)}, [line], out, as_json=as_json)
@@ -194,7 +192,6 @@ def _kept(found: Resumption) -> Path:
 def extend(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> int:
     """Extend the run and print the outcome. Returns the exit code; see `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         found = _checked(folder, options, trust_line(arguments))
         counts, items = found.found, len(found.prepared)
         counted = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]

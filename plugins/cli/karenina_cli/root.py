@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,14 +15,27 @@ from karenina_core.errors import PluginError, did_you_mean
 
 from .entries import imported, owner_of, source_help
 from .exits import ended_by
+from .options.log_options import add_log_options, begin, log_options, shows_tracebacks
+from .options.sections import examples
 from .output import note
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 LONGEST = 80
 """Characters of a line of help: the width that click assumes for a terminal."""
 GROUP = "karenina.commands"
 OWN = "karenina-cli"
+GROUPS = {
+    "Begin": ("demo", "init", "benchmark"),
+    "Run": ("verify", "status", "resume", "extend", "repair", "batches"),
+    "Use results": ("show", "report", "compare", "export"),
+    "Before a run": ("plan", "config", "preset", "trust"),
+    "This installation": ("plugins", "doctor", "completion"),
+}
+"""Headings of `karenina --help`; what is not installed is left out."""
 ARGUMENTS = f"{GROUP}.arguments"
-"""Where a context's `meta` keeps what the user typed after `karenina`."""
+"""Where a context's `meta` keeps what the user typed, from the name of the command on."""
 
 
 class Commands(click.Group):
@@ -38,14 +51,6 @@ class Commands(click.Group):
         self.points = points
         self.elsewhere = elsewhere or {}
 
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        typed = tuple(args)
-        context = super().make_context(info_name, args, parent, **extra)
-        context.meta.setdefault(ARGUMENTS, typed)
-        return context
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_points(ctx, self.points))
 
@@ -59,11 +64,15 @@ class Commands(click.Group):
             raise PluginError(
                 f"the command {name!r} of {owner_of(points[0])} is no click command: {points[0].value} is {command!r}"
             )
+        add_log_options(command)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if ctx.resilient_parsing:  # a shell completes what is typed
+            return super().resolve_command(ctx, args)
+        ctx.meta.setdefault(ARGUMENTS, tuple(args))
         name, points = args[0], _points(ctx, self.points)
         if name not in points and name in self.elsewhere:
             raise click.UsageError(f"{name} is not installed; type: pip install '{self.elsewhere[name]}'", ctx)
@@ -76,13 +85,23 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = []
-        for name, (point, *_) in sorted(_points(ctx, self.points).items()):
-            origin = "" if owner_of(point) == OWN else f" (from {owner_of(point)})"
-            rows.append((name, f"{source_help(point, LONGEST)}{origin}".strip()))
-        if rows:
-            with formatter.section("Commands"):
-                formatter.write_dl(rows)
+        points = _points(ctx, self.points)
+        groups = GROUPS if self.points == GROUP else {}
+        listed = {name for names in groups.values() for name in names}
+        others = {"More commands" if groups else "Commands": sorted(set(points) - listed)}
+        for title, names in {**groups, **others}.items():
+            if rows := [(name, source_help(points[name][0], LONGEST)) for name in names if name in points]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names of commands that begin so, without importing any."""
+        from click.shell_completion import CompletionItem
+
+        points = sorted(_points(ctx, self.points).items())
+        named = [(name, point) for name, (point, *_) in points if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=source_help(point, LONGEST)) for name, point in named]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -92,16 +111,29 @@ class Commands(click.Group):
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of our output has gone; click ends quietly
-            ctx.exit(ended_by(error))
+            ctx.exit(ended_by(error, traceback=shows_tracebacks(ctx)))
 
 
-@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "karenina demo                  a first look: no key, no network",
+        "karenina verify --help         every command has examples",
+    ),
+)
 @click.version_option(__version__, prog_name="karenina", message="%(prog)s %(version)s")
 @click.pass_context
 def karenina(ctx: click.Context) -> None:
     """Executable evaluations of language models."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+    else:
+        begin(ctx)
+
+
+karenina.params += log_options(hidden=False)
 
 
 def _points(ctx: click.Context, group: str) -> dict[str, Sequence[EntryPoint]]:

@@ -14,7 +14,6 @@ from karenina_runs.config.config_file import Flags, RunConfig
 from karenina_runs.folder.status import RunStatus, read_status, resume_command
 
 from karenina_core.errors import plural
-from karenina_core.log import configure
 
 from .exits import OK, SOME_FAILED
 from .options.flags import later_config
@@ -102,7 +101,6 @@ def show_batches(folder: Path, options: Mapping[str, Any]) -> int:
         return later_config(manifest, options, Flags(trust=True))  # no code of the benchmark is run
 
     with own_stdout() as out:
-        configure()
         found = asyncio.run(batches_there(folder, configured, cancel=options["cancel"]))
         documents = [
             {

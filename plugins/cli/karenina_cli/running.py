@@ -1,4 +1,4 @@
-"""A run in this thread, with its progress on stderr and the signals that end it early."""
+"""A run in this thread, with the signals that end it early."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import os
 import shlex
 import signal
 import sys
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Self
+from types import FrameType
+from typing import Any
 
 from karenina_calls.files.process_cleanup import end_children
 from karenina_runs.execute.control import RunControl
@@ -21,76 +19,10 @@ from karenina_runs.folder.status import cancel_command, read_status, resume_comm
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import ConfigError, RunDirectoryError, plural
-from karenina_core.log import configure
-from karenina_core.values.result import VerificationResult
 
 from .exits import INTERRUPTED, Interrupted
 from .output import note
-
-SECONDS = 5.0
-"""Seconds between two lines, where there is no bar; chosen."""
-STEPS = 10
-"""Lines of a run that is too quick for lines by time; chosen."""
-
-
-class Progress:
-    """Counts finished items and shows the count. It never raises: a run continues without it."""
-
-    def __init__(self, total: int, *, quiet: bool = False, done: int = 0, errors: int = 0) -> None:
-        """`done` and `errors` are those of before."""
-        self.total = total
-        self.done = done
-        self.errors = errors
-        self._quiet = quiet
-        self._started = self._last = time.monotonic()
-        self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> Self:
-        if not self._quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-            from rich.progress import Progress as Bar
-
-            columns = (
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.description}", markup=False),
-                TimeElapsedColumn(),
-            )
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-            self._task = self._bar.add_task(self._description(), total=self.total, completed=self.done)
-            self._bar.start()
-        configure()  # the log follows stderr, which a bar replaces while it is shown
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        configure()
-
-    def advance(self, result: VerificationResult) -> None:
-        """One item more."""
-        self.done += 1
-        self.errors += result.metadata.outcome == "error"
-        if self._quiet:
-            return
-        now = time.monotonic()
-        step = self.done * STEPS // self.total > (self.done - 1) * STEPS // self.total
-        try:
-            if self._bar is not None:
-                self._bar.update(self._task, completed=self.done, description=self._description())
-            elif step or now - self._last >= SECONDS:
-                self._last = now
-                note(f"{self.done}/{self.total} {self._description()}, {now - self._started:.1f} s")
-        except (OSError, ValueError):  # stderr is closed
-            self._quiet = True
-
-    def _description(self) -> str:
-        return f"items, {self.errors} with errors" if self.errors else "items"
-
+from .progress import Progress
 
 PATIENCE = 1.0
 """Seconds that the event loop has to answer the second signal, so that the process has ended two seconds after it. No
@@ -154,9 +86,11 @@ DRAINING = "interrupted: waiting for the calls that are under way; interrupt onc
 Work = Callable[..., Coroutine[Any, Any, VerificationResultSet]]
 
 
-def carried_out(work: Work, progress: Progress, directory: Path) -> VerificationResultSet:
+def carried_out(
+    work: Work, progress: Progress, directory: Path, most_errors: float | None = None
+) -> VerificationResultSet:
     """Await `work(on_result=..., control=...)`, show its progress, and print which sinks have failed. `directory` is
-    where it keeps what is done.
+    where it keeps what is done. With more than `most_errors` items that end in an error, it asks nothing more.
 
     The first SIGINT or SIGTERM drains the run: what is asked already is waited for and kept. The second one ends it at
     once, and the process where the run does not answer; a third one ends the process. Raises Interrupted where work is
@@ -164,7 +98,7 @@ def carried_out(work: Work, progress: Progress, directory: Path) -> Verification
     """
     try:
         with progress, asyncio.Runner() as runner:
-            results = runner.run(_attended(partial(work, on_result=progress.advance), directory))
+            results = runner.run(_attended(work, progress, directory, RunControl(most_errors)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         summary = f"interrupted: {progress.done} of {progress.total} items are done"
         try:
@@ -187,10 +121,9 @@ def batch_text(batch: Mapping[str, Any]) -> str:
     return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 
 
-async def _attended(work: Work, directory: Path) -> VerificationResultSet:
+async def _attended(work: Work, progress: Progress, directory: Path, control: RunControl) -> VerificationResultSet:
     task = asyncio.current_task()
     assert task is not None  # this is a coroutine
-    control = RunControl()
 
     def interrupted() -> None:
         if control.draining:
@@ -204,4 +137,5 @@ async def _attended(work: Work, directory: Path) -> VerificationResultSet:
     ended = f"interrupted: the run did not answer, so its process was ended; what is done is kept in {directory}"
     continued = f"To continue, type: karenina resume {shlex.quote(str(directory))}"
     with answered_signals(interrupted, f"{ended}\n{continued}"):
-        return await work(control=control)
+        async with progress.shown(control):
+            return await work(on_result=progress.advance, control=control)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from karenina_runs.results.results import VerificationResultSet
 from karenina_vocabulary.explanations import why
 
 from karenina_core.errors import plural
+from karenina_core.values.result import VerificationResult
 
 from .output import Part, Table, inline
 from .show.traits import trait_totals
@@ -66,13 +66,14 @@ def canary_table(found: Mapping[str, Any] | None) -> Table:
     rows = [
         (
             row["judge"],
+            row.get("path", "template"),
             f"{row['obeyed']} of {row['obeyed'] + row['resisted']}",
             _with_interval(row, "rate"),
             str(row["errors"] or ""),
         )
         for row in (found["judges"] if found else ())
     ]
-    return Table(("judge", "obeyed", "attack success rate", "errors"), rows, "Canaries")
+    return Table(("judge", "path", "obeyed", "attack success rate", "errors"), rows, "Canaries")
 
 
 def percent(rate: float | None) -> str:
@@ -139,25 +140,68 @@ def counts(found: Mapping[Any, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
+class Alike(NamedTuple):
+    """Replicates of a question that failed in the same way."""
+
+    question: str
+    model: str
+    judge: str
+    outcome: str
+    why: str
+    replicates: tuple[int, ...]
+
+    @property
+    def times(self) -> str:
+        """` (3 times)`; empty of one."""
+        return f" ({len(self.replicates)} times)" if len(self.replicates) > 1 else ""
+
+
+def alike_failures(results: Iterable[VerificationResult]) -> list[Alike]:
+    """The items that did not pass: one for all replicates of a question with the same models, outcome and reason, where
+    the first of them is."""
+    found: dict[tuple[str, str, str, str, str], list[int]] = {}
+    for r in results:
+        if r.metadata.outcome not in GOOD:
+            about = r.metadata
+            key = (about.question_id, about.answering_model, about.parsing_model, str(r.outcome), inline(why(r)))
+            found.setdefault(key, []).append(about.replicate)
+    return [Alike(*key, tuple(replicates)) for key, replicates in found.items()]
+
+
+def replicates_text(numbers: Sequence[int]) -> str:
+    """`1-3, 7`."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
 def not_passed(results: VerificationResultSet, most: int = MOST) -> list[Part]:
-    """The items that did not pass, at most `most` of them; with the model where there are several."""
+    """The items that did not pass, at most `most` rows of them: replicates that failed alike are one row. With the
+    model and the judge where there are several."""
     models, bad = results.tally.models["answering"], _bad(results)
-    several = len(models) > 1
+    several = len(models) > 1, len(results.tally.models["parsing"]) > 1, len(results.tally.replicates) > 1
     unique = len(set(models.values())) == len(models)  # else two models have the same name
     names = models if unique else {identity: identity for identity in models}
-    rows = [
+    rows = alike_failures(results) if bad else []
+    shown = [
         (
-            r.metadata.question_id,
-            *([names[r.metadata.answering_model]] if several else []),
-            str(r.outcome),
-            inline(why(r)),
+            row.question,
+            *([names[row.model]] if several[0] else []),
+            *([row.judge] if several[1] else []),
+            *([replicates_text(row.replicates)] if several[2] else []),
+            row.outcome,
+            row.why,
         )
-        for r in islice((r for r in results if r.metadata.outcome not in GOOD), min(most, bad))
+        for row in rows[:most]
     ]
-    head = ("question", *(["model"] if several else []), "outcome", "why")
-    more = bad - len(rows)
+    optional = [name for name, has in zip(("model", "judge", "replicates"), several, strict=True) if has]
+    more = bad - sum(len(row.replicates) for row in rows[:most])
     return [
-        Table(head, rows, f"Not passed: {bad} of {len(results)}"),
+        Table(("question", *optional, "outcome", "why"), shown, f"Not passed: {bad} of {len(results)}"),
         *([f"  and {more} more"] if more else []),
     ]
 

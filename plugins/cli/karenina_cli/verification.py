@@ -21,18 +21,19 @@ from karenina_runs.results.exports import Format, export_results, ready_format
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.results.stored import stored_results
 from karenina_runs.summaries.canaries import exceeded
-from karenina_runs.summaries.gates import Gate, must_pass_ids, run_gates
+from karenina_runs.summaries.gates import Gate
 
 from karenina_core.errors import one_line, plural
-from karenina_core.log import configure
 
+from .annotations import run_annotations
 from .estimating import check_estimate, print_estimate
 from .exits import GATE_FAILED, OK, SOME_FAILED
 from .options.flags import configured, given_answers, select_questions, trust_line, trusted_with
-from .options.gates import gate_document, gate_parts, run_limits
+from .options.gates import asked_gates, gate_document, gate_parts, note_gates, run_limits
 from .output import Part, note, own_stdout, print_json, print_parts
 from .plugin_options import given_files
-from .running import Progress, carried_out
+from .progress import Progress
+from .running import carried_out
 from .summary import run_parts
 
 
@@ -40,13 +41,11 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
     """Run the benchmark and print the outcome, or with `estimate` what the run would take. Returns the exit code; see
     `exits` for what errors become."""
     with own_stdout() as out:
-        configure()
         check_estimate(options)
         prepared = _prepared(path, options, trust_line(arguments))
         if options["estimate"]:
             return print_estimate(prepared, options, out)
-        limits = run_limits(options)
-        must_pass = must_pass_ids(limits, prepared.questions, prepared.config.replicate_count, prepared.mode)
+        judged = asked_gates(prepared, options)
         named = [options.get(name) for name in ("config", "answers")]
         named += [PresetFolder.of_user().find(options["preset"])] if options["preset"] is not None else []
         targets = (uri.partition(":")[2] for uri in options["sinks"])
@@ -72,13 +71,17 @@ def verify(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -> 
             note(f"{plural(len(prepared), 'item')} ({product}), mode {prepared.mode}, into {directory}")
         destination = Destination(run_dir=directory, sinks=options["sinks"], source=path, reuse=options["reuse"])
         progress = Progress(len(prepared), quiet=options["quiet"])
-        results = carried_out(partial(execute, prepared, destination), progress, directory)
+        most_errors = run_limits(options).most_errors(len(prepared))
+        results = carried_out(partial(execute, prepared, destination), progress, directory, most_errors)
         unwritten = _export(directory, formats, quiet=options["quiet"])
-        gates = run_gates(results, prepared.planned, limits, must_pass)
+        gates = judged(results)
         warnings = prepared.benchmark.warnings
         more, closing = gate_document(gates), gate_parts(gates)
         print_results(results, directory, warnings, out, as_json=options["as_json"], more=more, closing=closing)
-    return max(SOME_FAILED if unwritten else OK, ended(results, len(prepared), directory, gates=gates))
+    return max(
+        SOME_FAILED if unwritten else OK,
+        ended(results, len(prepared), directory, gates=gates, annotate=bool(options["annotations"])),
+    )
 
 
 def ended(
@@ -88,14 +91,19 @@ def ended(
     *,
     repaired: bool = False,
     gates: Sequence[Gate] = (),
+    annotate: bool = False,
 ) -> int:
-    """The exit code of a run of so many items that was not interrupted; `repaired`: in which some were made again."""
+    """The exit code of a run of so many items that was not interrupted; `repaired`: in which some were made again.
+    `annotate`: for GitHub Actions too."""
     counted = results.tally.outcomes
     missing = items - counted.total()
     unrepaired = 0
     if missing or repaired:  # a budget was used up, or a model is asked no more
         found = read_status(directory)
-        unrepaired, line = found.unrepaired, resume_command(found, directory)
+        unrepaired = found.unrepaired
+        line = resume_command(found, directory, retry_failed=bool(results.stopped and counted["error"]))
+        for why in results.stopped:
+            note(f"stopped: {why}")
         if missing:
             note(f"{missing} of {items} items have no result; to continue, type: {line}")
         if unrepaired:
@@ -108,10 +116,9 @@ def ended(
             if count := sum(row.outcome != "error" or row.detail not in RETRYABLE for row in rows):
                 what = f"{plural(count, 'result')} without the score of a trait"
                 note(f"{what}; to have the judges asked again, type: {rescore_command(found, directory)}")
-    broken = [gate for gate in gates if not gate.passed]
-    for gate in broken:
-        note(f"gate failed: {gate.name}, {gate.about}: {gate.message}")
-    if broken or exceeded(results.canaries):
+    for line in run_annotations(results, gates) if annotate else ():
+        note(line)
+    if not note_gates(gates) or exceeded(results.canaries):
         return GATE_FAILED
     errors = 0 if any(gate.name == "errors" for gate in gates) else counted["error"]
     incomplete = missing or unrepaired or errors or results.sink_failures or results.tally.failed_scores

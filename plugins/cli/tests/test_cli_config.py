@@ -93,3 +93,30 @@ def test_without_options_nothing_but_the_environment_is_said(run: Run, monkeypat
     assert run("config").stdout.strip() == "Everything has its default (--all)."
     monkeypatch.setenv("KARENINA_DISABLE", "acp")
     assert rows(run("config", "--json")) == {"disable": (["acp"], "the environment (KARENINA_DISABLE)")}
+
+
+LOCAL = ("--interface", "openai_endpoint", "--base-url", "http://localhost:1/v1", "--api-key-env", "KEY_OF_IT")
+
+
+def test_one_option_gives_both_roles_the_same_model(run: Run) -> None:
+    once = rows(run("config", "--model", "small", *LOCAL, "--json"))
+    both = [f"--{role}-{option.removeprefix('--')}" for role in ("answering", "parsing") for option in LOCAL[::2]]
+    twice = ["--answering-model", "small", "--parsing-model", "small"]
+    twice += [word for pair in zip(both, [*LOCAL[1::2]] * 2, strict=True) for word in pair]
+    assert once == rows(run("config", *twice, "--json"))
+    assert once["models.small.endpoint_base_url"] == ("http://localhost:1/v1", "the command line")
+
+
+def test_what_is_given_for_a_role_wins_over_what_is_given_for_both(run: Run) -> None:
+    found = rows(run("config", "--model", "small", *LOCAL, "--parsing-model", "j", "--parsing-base-url", "h", "--json"))
+    assert (found["run.answering_models"][0], found["run.parsing_models"][0]) == (["small"], ["j"])
+    assert found["models.small.endpoint_base_url"][0] == "http://localhost:1/v1"
+    assert found["models.j.endpoint_base_url"][0] == "h"
+    assert found["models.j.interface"][0] == "openai_endpoint"
+
+
+def test_an_option_for_both_roles_without_a_model_is_named_as_it_was_typed(run: Run) -> None:
+    refused = run("config", "--base-url", "u")
+    assert refused.exit_code == 1
+    assert "--base-url: there is no model to apply it to; name one with --model" in refused.stderr
+    assert "--answering" not in refused.stderr

@@ -90,9 +90,10 @@ def test_plugins_as_json(run: Run) -> None:
     document = json.loads(result.stdout)
     assert result.exit_code == 0
     assert list(document) == ["plugins", "kinds", "run_settings", "result_parts"]
-    for rows in document.values():
+    for name, rows in document.items():
         assert rows
-        assert all(set(row) == {"name", "kinds", "distribution", "version", "state", "reason"} for row in rows)
+        more = {"brings"} if name == "plugins" else set()
+        assert all(set(row) == {"name", "kinds", "distribution", "version", "state", "reason"} | more for row in rows)
     kinds = {row["name"]: row["kinds"] for row in document["kinds"]}
     assert {
         "name": "local-executor",
@@ -101,6 +102,7 @@ def test_plugins_as_json(run: Run) -> None:
         "version": karenina_core.__version__,
         "state": "active",
         "reason": "",
+        "brings": {"executor": ["local"]},
     } in document["plugins"]
     assert kinds["karenina_register_executors"] == ["executor"]
 
@@ -110,8 +112,11 @@ def test_plugins_that_are_not_active_say_why(run: Run, install: Files, monkeypat
     monkeypatch.setenv("KARENINA_DISABLE", "jsonl,jsonm")
     result = run("plugins")
     assert result.exit_code == 0
-    assert re.search(r"bad +karenina-bad +1\.0 +failed +needs the package 'no_such_module'", result.stdout)
-    assert re.search(r"jsonl +karenina-results +\S+ +blocked +blocked by configuration", result.stdout)
+    assert re.search(r"bad +failed +karenina-bad +needs the package 'no_such_module'", result.stdout)
+    assert re.search(r"jsonl +blocked +karenina-results +blocked by configuration", result.stdout)
+    assert re.search(r"result-sinks +sinks csv, parquet, postgres, sqlite\n", result.stdout)
+    assert "Kinds of things" not in result.stdout
+    assert re.search(r"karenina_register_sinks +sink +karenina-core", run("plugins", "--all").stdout)
     assert "no plugin is called 'jsonm' (did you mean 'jsonl'?)" in result.stderr
 
 

@@ -111,3 +111,47 @@ def test_errors_are_allowed_as_far_as_the_gate_says_and_a_resumed_run_by_its_own
         assert resumed.exit_code == 0, resumed.stderr
         assert [gate["passed"] for gate in json.loads(resumed.stdout)["gates"]] == [True, True]
         assert run("resume", "out", "--must-pass", "q7").exit_code == 1
+
+
+def test_a_run_is_gated_by_an_earlier_one(
+    verify: Callable[..., Result], run: Run, write_benchmark: Files, write_answers: Files
+) -> None:
+    right = dict.fromkeys(ANSWERS, "Paris")
+    assert verify("--out", "worse").exit_code == 0
+    path, answers = write_benchmark(*right), write_answers(**right)
+    again = ("verify", path, "--answering-interface", "manual", "--manual-traces", answers)
+    assert run(*again, "--out", "before", "--baseline", "worse", "--max-drop", "0").exit_code == 0
+    write_answers(**ANSWERS)
+    for options, code, said in (
+        (["--max-drop", "0.34"], 0, "-33.3 pp on 3 questions"),
+        (["--max-drop", "0.33"], 4, "a drop of at most 33.0 pp asked for"),
+        (["--fail-on-regression"], 4, "no result of 3 questions could be significant"),
+        (["--fail-on-regression", "--set", "plugins.compare.undecided=warn"], 0, "undecided = 'warn'"),
+    ):
+        found = verify("--out", f"out-{len(list(Path().iterdir()))}", "--baseline", "before", *options)
+        assert (found.exit_code, said in found.stdout) == (code, True), found.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--max-drop", "0.1"], "add --baseline DIR"),
+        (["--baseline", "nowhere"], "has no effect alone"),
+        (["--baseline", "nowhere", "--max-drop", "0.1"], "--baseline: "),
+        (["--baseline", "nowhere", "--max-drop", "-1"], "'max_drop' must be >= 0"),
+    ],
+)
+def test_a_baseline_that_is_not_there_is_refused_before_anything_is_asked(
+    options: list[str], message: str, verify: Callable[..., Result]
+) -> None:
+    refused = verify("--out", "out", *options)
+    assert (refused.exit_code, message in refused.stderr, Path("out").exists()) == (1, True, False)
+
+
+def test_annotations_name_gates_and_questions(verify: Callable[..., Result]) -> None:
+    result = verify("--out", "out", "--replicates", "2", "--min-pass-rate", "0.9", "--annotations", "github")
+    lines = [line for line in result.stderr.splitlines() if line.startswith("::")]
+    assert lines[0].startswith("::error title=pass rate gate failed::")
+    assert lines[1].startswith("::warning title=failed%3A q2::manual:manual: ")
+    assert lines[1].endswith(" (2 times)")
+    assert len(lines) == 2

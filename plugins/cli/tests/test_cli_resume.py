@@ -21,7 +21,8 @@ import pytest
 from click.testing import Result
 from karenina_calls.plugin_code import code_digest
 from karenina_cli.exits import Interrupted
-from karenina_cli.running import Progress, carried_out
+from karenina_cli.progress import Progress
+from karenina_cli.running import carried_out
 from karenina_runs.folder.status import RunStatus, read_status
 
 from karenina_core import Benchmark, ModelConfig, RunControl, VerificationConfig, resume_run
@@ -254,7 +255,7 @@ def test_errors_that_may_be_gone_are_tried_again(run: Run, write_benchmark: File
 def test_errors_that_would_come_again_are_left_alone_unless_it_is_asked_for(
     run: Run, write_benchmark: Files, served: Any
 ) -> None:
-    with ScriptedServer(failing(Reply.error(401), [])) as server:
+    with ScriptedServer(failing(Reply.error(400), [])) as server:
         flags = [*served(server.url), "--out", "out"]
         assert run("verify", write_benchmark("q0", "q1"), *flags).exit_code == 3
         count = server.count

@@ -110,7 +110,7 @@ def test_errors_of_items_are_exit_code_3(run: Run, write_benchmark: Files, serve
     assert result.exit_code == 3
     assert re.search(r"errors +auth 1", result.stdout)
     assert re.search(r"q1 +error\(auth\) +\S+", result.stdout)
-    assert "1 with errors" in result.stderr
+    assert "1 error: auth 1" in result.stderr
 
 
 def test_a_failing_sink_is_exit_code_3(run: Run, write_benchmark: Files, served: Any, install: Files) -> None:

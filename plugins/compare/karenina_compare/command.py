@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from karenina_cli.options.options import json_option
+from karenina_cli.options.gates import item_gate_options
+from karenina_cli.options.options import json_option, settings_options
+from karenina_cli.options.sections import examples
 
 
 class Share(click.FloatRange):
@@ -23,7 +25,12 @@ class Share(click.FloatRange):
 SHARE = Share(0, 1)
 
 
-@click.command(short_help="Compare two runs, question by question.")
+@click.command(
+    short_help="Compare two runs, question by question.",
+    epilog=examples(
+        "karenina compare runs/before runs/after", "karenina compare runs/before runs/after --fail-on-regression"
+    ),
+)
 @click.argument("dir_a", metavar="DIR_A", type=click.Path(path_type=Path))
 @click.argument("dir_b", metavar="[DIR_B]", type=click.Path(path_type=Path), required=False)
 @click.option(
@@ -72,6 +79,17 @@ SHARE = Share(0, 1)
 )
 @click.option("--min-pass-rate", type=SHARE, metavar="X", help="Exit with 4 where a model of B passes less.")
 @click.option(
+    "--max-drop",
+    type=Share(0, None),
+    metavar="X",
+    help="Exit with 4 where B is by more than this worse in some row: a part of 1 for rates, points for scores.",
+)
+@item_gate_options
+@settings_options(
+    "A file of settings in TOML; [plugins.compare] says what becomes of gates that nothing decides.",
+    "One setting, such as plugins.compare.undecided=warn. Repeatable.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(("table", "markdown", "junit", "github")),
@@ -100,11 +118,12 @@ def command(
     it is read alone. Each is a run directory or a results.jsonl.
 
     Questions are paired by id and parsing model. Items that have changed between the runs are refused, by name. Errors
-    are never failures: questions that ended in one are not compared, and counted. --fail-on-regression, --min-coverage
-    and --min-pass-rate are gates; one that cannot be decided fails.
+    are never failures: questions that ended in one are not compared, and counted. --fail-on-regression, --max-drop and
+    the options --min-..., --must-pass and --max-errors, which are about DIR_B alone, are gates; one that cannot be
+    decided fails.
 
-    \b
-    Exit codes: 0 compared and every gate passed, 4 a gate failed, 1 a run cannot be read, 2 wrong usage.
+    Exit codes: 0 compared and every gate passed, 4 a gate failed, 1 a run cannot be read or nothing could be compared
+    with DIR_B, 2 wrong usage.
     """
     if as_json and form is not None and output is None:
         raise click.UsageError("--json and --format both print on stdout; write the format to a file (-o FILE)", ctx)
@@ -112,15 +131,9 @@ def command(
         raise click.UsageError("--judges says which parsing models of two runs belong together; give DIR_B", ctx)
     if dir_b is None and options["unchanged"]:
         raise click.UsageError("--unchanged is about items that changed from one run to another; give DIR_B", ctx)
-    if dir_b is None and options["fail_on_regression"]:
+    if dir_b is None and (options["fail_on_regression"] or options["max_drop"] is not None):
         raise click.UsageError("a regression is one from one run to another; give DIR_B", ctx)
-    from .comparison.gates import Limits
-    from .comparison.run import Output, compare_runs
+    from .comparison.run import Output, print_comparison
 
-    limits = Limits(
-        no_regression=options.pop("fail_on_regression"),
-        coverage=options.pop("min_coverage"),
-        pass_rate=options.pop("min_pass_rate"),
-    )
     shown = Output(form=form or "table", file=output, as_json=as_json)
-    ctx.exit(compare_runs(dir_a, dir_b, options, limits, shown))
+    ctx.exit(print_comparison(dir_a, dir_b, options, shown))

@@ -529,6 +529,57 @@ def test_a_comment_of_a_pull_request_holds_the_largest_comparison() -> None:
     assert len(failed) == sum(not gate.passed for gate in asked) == 2
 
 
+def test_gates_of_the_later_run_are_those_of_verify(compared: Any) -> None:
+    twice = [*run([1, 1, 0]), *run([1, None, 1], replicate=2)]
+    before = [*run([1, 1, 1]), *run([1, 1, 1], replicate=2)]
+    passing = ("--must-pass", "q000", "--max-errors", "1", "--min-pass-per-question", "1/2")
+    result = compared(before, twice, *passing, "--json")
+    assert (result.exit_code, {g["name"] for g in json.loads(result.stdout)["gates"]}) == (
+        0,
+        {"must pass", "errors", "passes per question"},
+    )
+    for failing in (("--must-pass", "q002"), ("--max-errors", "0"), ("--min-pass-per-question", "2/2")):
+        assert compared(before, twice, *failing).exit_code == 4, failing
+    for senseless in (("--must-pass", "q9"), ("--min-pass-per-question", "1/3")):
+        assert compared(before, twice, *senseless).exit_code == 1, senseless
+
+
+def test_the_policy_comes_from_a_file_or_a_setting(compared: Any) -> None:
+    a, b, gate = run([1] * 6), run([1] * 3 + [0] * 3), "--fail-on-regression"
+    assert compared(a, b, gate).exit_code == 4
+    Path("k.toml").write_text("[plugins.compare]\nundecided = 'warn'\n", "utf-8")
+    warned = compared(a, b, gate, "--config", "k.toml", "--format", "github")
+    assert (warned.exit_code, warned.stderr.startswith("Warning: the regression gate cannot be decided")) == (0, True)
+    assert "::warning title=regression gate::" in warned.stdout
+    quiet = compared(a, b, gate, "--set", "plugins.compare.undecided=pass")
+    assert (quiet.exit_code, quiet.stderr) == (0, "")
+    assert "cannot be decided" in quiet.stdout
+    wrong = compared(a, b, gate, "--set", "plugins.compare.undecided=never")
+    assert (wrong.exit_code, "plugins.compare.undecided" in wrong.stderr) == (1, True)
+
+
+def test_two_runs_of_one_model_each_are_compared_whatever_it_is_called(compared: Any) -> None:
+    result = compared(run(GOOD), run(BAD, model="new"), "--fail-on-regression")
+    assert (result.exit_code, "x:m → x:new, judged by x:judge" in result.stdout) == (4, True)
+    several = [*run(BAD, model="new"), *run(BAD, model="newer")]
+    nothing = compared(run(GOOD), several)
+    assert (nothing.exit_code, "name those that belong together (--models A=B" in nothing.stdout) == (1, True)
+
+
+def test_junit_of_one_run_has_a_test_for_each_question(compared: Any) -> None:
+    result = compared([*run([1, 0]), *run([1, 1], replicate=2)], None, "--format", "junit", "--min-pass-rate", "0.9")
+    root = ElementTree.fromstring(result.stdout)
+    assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in root] == [
+        ("gates", "1", "1"),
+        ("x:m, judged by x:judge", "2", "1"),
+    ]
+    assert (root.get("tests"), root.get("failures")) == ("3", "2")
+    assert [p.get("value") for p in root.iterfind(".//testcase[@name='q001']/properties/property")] == [
+        "failed",
+        "passed",
+    ]
+
+
 def test_nothing_to_compare_says_why_and_what_to_do(compared: Any) -> None:
     assert "no two models have the same parsing model" in compared(run(GOOD), None).stdout
     shown = compared(run(GOOD), run(GOOD), "--metric", "trait:*", "--fail-on-regression")

@@ -28,7 +28,7 @@ from karenina_core import (
 from karenina_core.errors import ConfigError, Problem
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
-from karenina_core.testing import application, plugin_checks, run_checks
+from karenina_core.testing import application
 
 PERFORMED, MISSING = ArtifactKeys.DEEP_JUDGMENT_PERFORMED, ArtifactKeys.ATTRIBUTES_WITHOUT_EXCERPTS
 ABSTAINED = ArtifactKeys.ABSTENTION_DETECTED
@@ -256,11 +256,6 @@ def test_nothing_of_it_is_there_without_deep_judgment(verify: Verify, judge: Any
     assert result.deep_judgment is None
     assert "DeepJudgmentAutoFail" not in [entry.stage for entry in result.trail]
     assert judge.steps == []
-
-
-@pytest.mark.parametrize("name", ["deep-judgment", "deep-judgment-auto-fail", "search-tavily"])
-def test_the_plugins_keep_the_promises_of_plugins(name: str) -> None:
-    run_checks(plugin_checks(name))
 
 
 def test_the_evidence_survives_being_written_and_read(verify: Verify) -> None:

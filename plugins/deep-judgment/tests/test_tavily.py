@@ -22,7 +22,7 @@ from karenina_calls.tools.search import SearchResult
 from karenina_deep_judgment.tavily import LONGEST_QUERY, POLICY, TavilySearch, TavilySettings
 
 from karenina_core.errors import ConfigError, SearchError
-from karenina_core.testing import application, plugin_checks, run_checks
+from karenina_core.testing import application
 from karenina_core.values.config import RetryPolicy
 
 KEY = "tvly-canary-0123456789"
@@ -112,12 +112,6 @@ def test_every_setting_has_its_effect() -> None:
     assert (body["max_results"], body["search_depth"]) == (7, "advanced")
     with serving(Reply(seconds=0.5)) as server, pytest.raises(SearchError, match=r"0\.1 s"):
         search(server, timeout=0.1)
-
-
-def test_it_keeps_the_promises_of_search_tools() -> None:
-    checks = plugin_checks("search-tavily")
-    assert "tavily.odd_query" in [check.name for check in checks]
-    run_checks(checks)
 
 
 def test_the_settings_come_from_the_configuration() -> None:

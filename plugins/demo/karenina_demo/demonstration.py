@@ -10,15 +10,15 @@ from pathlib import Path
 from attrs import evolve
 from karenina_cli.exits import OK, SOME_FAILED
 from karenina_cli.output import Part, note, own_stdout, print_found
-from karenina_cli.running import Progress
+from karenina_cli.progress import Progress
 from karenina_cli.summary import model_parts, not_passed
+from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.folder.directory import default_directory
 from karenina_runs.plan.items import Prepared
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import plural
-from karenina_core.log import configure
 from karenina_core.values.result import VerificationResult
 
 from .bundle import BENCHMARK, CALLS, FAILING, JUDGE, application, prepared
@@ -27,12 +27,11 @@ from .bundle import BENCHMARK, CALLS, FAILING, JUDGE, application, prepared
 def demonstrate(directory: Path | None, *, quiet: bool = False, as_json: bool = False) -> int:
     """Run the bundled benchmark and print what came out. Returns the exit code."""
     with own_stdout() as out:
-        configure()
         run = prepared(application(replay=str(CALLS)))
         directory = directory or default_directory("demo")
         destination = Destination(run_dir=directory, source=BENCHMARK)
         with Progress(len(run), quiet=quiet) as progress, asyncio.Runner() as runner:
-            found = runner.run(execute(run, destination, on_result=progress.advance))
+            found = runner.run(_shown(run, destination, progress))
         models = [model.identity for model in run.config.answering_models]
         questions = [question.id for question in run.questions]
 
@@ -45,6 +44,12 @@ def demonstrate(directory: Path | None, *, quiet: bool = False, as_json: bool = 
         for problem in problems:
             note(f"Error: {problem}")
     return SOME_FAILED if problems else OK
+
+
+async def _shown(run: Prepared, destination: Destination, progress: Progress) -> VerificationResultSet:
+    control = RunControl()
+    async with progress.shown(control):
+        return await execute(run, destination, on_result=progress.advance, control=control)
 
 
 def _problems(results: VerificationResultSet) -> Iterator[str]:

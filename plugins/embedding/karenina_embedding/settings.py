@@ -6,7 +6,7 @@ from attrs import frozen
 
 from karenina_core.values.sections import Section, fraction, switch
 
-EMBEDDING_THRESHOLD = 0.85
+EMBEDDING_THRESHOLD = 0.85  # the default of the public reference project
 
 
 def _fraction(text: str) -> float:

@@ -1,4 +1,4 @@
-"""The four plugins and the stage against the promises that every plugin and every stage makes."""
+"""The stage against the promises that every stage makes, and its place in plans."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from attrs import evolve
 from hypothesis import strategies as st
 from karenina_embedding.check import EmbeddingCheck
@@ -18,24 +17,10 @@ from karenina_core.testing import (
     FakeHandle,
     application,
     check_stage,
-    plugin_checks,
-    run_checks,
 )
 
-PLUGINS = ("embedding-check", "embedder-minilm", "embedder-sentence-transformers", "embedder-litellm")
 HANDLE = FakeHandle(expected={"a": "gout", "b": "fever", "n": 4})
 WORDS = st.sampled_from(["gout", "fever", "chills", "", "{braces}"])
-
-
-@pytest.mark.parametrize("name", PLUGINS)
-def test_the_plugin_and_what_it_brings_keep_their_promises(name: str) -> None:
-    run_checks(plugin_checks(name))
-
-
-@pytest.mark.parametrize("name", ["minilm", "litellm"])
-def test_embedders_are_called_by_their_checks(name: str) -> None:
-    """Where something is missing only a few are there, and the test above would be green too soon."""
-    assert f"{name}.cancellation" in [check.name for check in plugin_checks(f"embedder-{name}")]
 
 
 def test_the_stage_keeps_its_promises_where_there_is_something_to_compare(written: Callable[..., Any]) -> None:

@@ -14,7 +14,6 @@ from karenina_vocabulary.traces import evaluation_input, render_trace
 from karenina_core import ArtifactKeys, Karenina, Question, Stage, VerificationContext
 from karenina_core.pipeline.assemble import bare_result
 from karenina_core.pipeline.engine import Engine
-from karenina_core.testing import plugin_checks, run_checks
 from karenina_core.values.identity import ModelIdentity, TaskIdentity
 from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, trace_dicts
 from karenina_core.values.result import TrailEntry, VerificationResult
@@ -65,11 +64,6 @@ def guarded(about: VerificationContext) -> tuple[VerificationResult, dict[str, T
     engine = Engine([RecursionLimitAutoFail(), TraceValidationAutoFail(), Last()])
     result = asyncio.run(engine.run(about))
     return result, {entry.stage: entry for entry in result.trail}
-
-
-@pytest.mark.parametrize("name", ["recursion-limit-auto-fail", "trace-validation-auto-fail"])
-def test_the_guard_keeps_its_promises(name: str) -> None:
-    run_checks(plugin_checks(name))
 
 
 @pytest.mark.parametrize("limit", [True, False])

@@ -39,7 +39,7 @@ OF_OPENAI = ("openai", "azure_openai")
 """Providers whose models would share a client between event loops."""
 NO_KEY = "no-key"
 """Sent to a server of the user's choice for which no key is configured: langchain would send one of the environment."""
-REFUSED_STATUS = 501
+REFUSED_STATUS = 501  # HTTP, not implemented
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 

@@ -16,11 +16,10 @@ from karenina_langchain.port import LangchainModel
 from karenina_core import Benchmark, Karenina, ModelConfig, VerificationConfig
 from karenina_core.errors import AdapterUnavailableError, ConfigError, PortError
 from karenina_core.ports.values import LLMResponse, OutputFormat, Tool
-from karenina_core.testing import Reply, ScriptedServer, application, conformance_tests
+from karenina_core.testing import Reply, ScriptedServer, application
 from karenina_core.values.message import Message, ToolUseBlock
 
 pytest.importorskip("langchain_openai")
-test_conformance = conformance_tests("langchain")
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ASK = (Message.system("Be exact."), Message.user("What is the capital of France?"))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from attrs import evolve, field, frozen
 from karenina_calls.ports.text import sanitize
 from karenina_calls.secrets.known_secrets import secrets_among
-from karenina_calls.wire.endpoints import OWN_SETTINGS, max_response_bytes
+from karenina_calls.wire.endpoints import DEFAULT_TIMEOUT, OWN_SETTINGS, max_response_bytes
 from karenina_calls.wire.library_errors import known_secrets, port_error
 from karenina_calls.wire.openai_wire import messages_to_wire, output_to_wire, reply_from_wire, tools_to_wire
 
@@ -33,7 +33,6 @@ from .listed_prices import listed_prices
 from .routes import Route, problems, route
 
 T = TypeVar("T")
-DEFAULT_SECONDS = 120.0
 BACKSTOP_SECONDS = 5.0
 """litellm's own time limit, which a dripping server resets with every byte, comes after that of this adapter."""
 NO_KEY = "no-key"
@@ -67,7 +66,7 @@ class LiteLLM:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
-        self._seconds = config.request_timeout or DEFAULT_SECONDS
+        self._seconds = config.request_timeout or DEFAULT_TIMEOUT
         self._opened: _Opened | None = None
 
     @cached_property

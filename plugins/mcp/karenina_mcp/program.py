@@ -35,7 +35,7 @@ ID_FIRST = re.compile(rb"\s*\{\s*(?:" + VERSION + rb'\s*,\s*)?"id"\s*:\s*(\d+)\s
 ID_LAST = re.compile(
     rb',\s*(?:"id"\s*:\s*(\d+)\s*,\s*' + VERSION + rb"|(?:" + VERSION + rb'\s*,\s*)?"id"\s*:\s*(\d+))\s*\}\s*$'
 )
-INTERNAL_ERROR = -32603
+INTERNAL_ERROR = -32603  # of JSON-RPC
 
 
 @asynccontextmanager

@@ -33,7 +33,7 @@ MOST_PAGES = 100  # chosen, as the next: more than any model can be offered
 MOST_TOOLS = 1000
 MOST_WORDS = 4000
 """Characters of an error that a server reports outside of a result."""
-CONNECTION_CLOSED = -32000
+CONNECTION_CLOSED = -32000  # what the SDK says where the server has ended
 NO_SESSION = ("Session terminated", "Session not found")
 """What the SDK says, as a client and as a server, about a session that a service has forgotten."""
 FORGOTTEN = ToolOutcome("the service of this tool forgets its sessions at once", is_error=True)

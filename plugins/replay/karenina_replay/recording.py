@@ -135,7 +135,11 @@ class Recording:
                 self._errors[key] = line["error"]
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(
-                [Problem("replay", f"{self.path}, line {number} is not a recorded call: {error}")]
+                [
+                    Problem(
+                        "replay", f"{self.path}, line {number} is not a recorded call: {error}; make one with --record"
+                    )
+                ]
             ) from error
 
     def __len__(self) -> int:

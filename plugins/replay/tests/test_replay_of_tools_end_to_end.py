@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from attrs import field, frozen
 from karenina_calls.secrets.known_secrets import SECRET_VARIABLES
 
 from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig, hookimpl
-from karenina_core.log import configure, get_logger
+from karenina_core.log import get_logger
 from karenina_core.ports.values import Tool, ToolOutcome
 from karenina_core.testing import Reply, ScriptedServer, application
 from karenina_core.values.message import ToolUseBlock
@@ -113,7 +114,7 @@ def test_a_token_in_the_address_of_a_server_is_in_no_recording_and_no_result(tmp
 
 
 def test_variables_that_plugins_are_trusted_with_are_secrets_of_the_run_whatever_they_are_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Echoing(Library):
         says = ToolOutcome(f"your token is {TOKEN}", warning=f"odd: {TOKEN}")
@@ -128,9 +129,11 @@ def test_variables_that_plugins_are_trusted_with_are_secrets_of_the_run_whatever
     ]
     assert any("your token is" in text for text in texts)
     assert [text for text in texts if TOKEN in text] == []
-    configure("INFO")
+    monkeypatch.setattr(logging.getLogger("karenina"), "propagate", True)
     get_logger("karenina.test").warning(f"the log has no {TOKEN}")
-    assert capsys.readouterr().err.count("[redacted]") == 1
+    assert {record.getMessage() for record in caplog.records if record.name == "karenina.test"} == {
+        "the log has no [redacted]"
+    }
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from karenina_cli.options.sections import examples
 
 
-@click.command(short_help="Write the results of a run as one HTML page.")
+@click.command(
+    short_help="Write the results of a run as one HTML page.",
+    epilog=examples("karenina report runs/first", "karenina report runs/first -o first.html --cluster-by keyword"),
+)
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -29,7 +33,6 @@ def command(ctx: click.Context, directory: Path, output: Path | None, cluster_by
     The file needs nothing beside it: it can be sent, archived and printed, and asks no server for anything. The name of
     the page is printed.
 
-    \b
     Exit codes: 0 written, 1 the results cannot be read, 74 the page cannot be written.
     """
     from karenina_compare.question_groups import grouping

@@ -50,7 +50,7 @@ CAVEATS: Mapping[str, str] = {
     "unquoted_abstention": "the judge claims an abstention and cannot quote it; not decided",
     "contradictory_abstention": "the judge claims an abstention and quotes an answer; not decided",
     "contradictory_sufficiency": "the judge of sufficiency contradicts itself; not decided",
-    "invisible_characters": "the answer has characters that nobody sees and models read",
+    "invisible_characters": "the answer has invisible characters, which models read",
     "secret_removed": "a reply contained a secret, which was removed before anything read it",
     "abstention_beside_values": "the judge claims an abstention, and every field has a value",
 }

@@ -19,6 +19,7 @@ BACKENDS = get_args(Backend)
 PANDAS = {
     "text": "string",
     "json": "string",
+    "texts": "object",
     "whole": "Int64",
     "number": "Float64",
     "boolean": "boolean",
@@ -66,6 +67,7 @@ def to_frame(columns: Sequence[Column], rows: Rows, backend: str = "pandas") -> 
         return package.DataFrame(series, columns=[column.name for column in columns])
     if backend == "polars":
         types = {column.type: getattr(package, POLARS.get(column.type, "Boolean")) for column in columns}
+        types["texts"] = package.List(package.String)
         return package.DataFrame([package.Series(c.name, values, dtype=types[c.type]) for c, values in filled])
     schema = arrow_schema(columns)
     arrays = [package.array(values, type=known.type) for values, known in zip(cells, schema, strict=True)]
@@ -79,8 +81,9 @@ def arrow_schema(columns: Sequence[Column]) -> Any:
     """
     pyarrow = backend_package("pyarrow")
     return pyarrow.schema(
-        [
-            pyarrow.field(c.name, getattr(pyarrow, ARROW.get(c.type, "bool_"))(), metadata={"karenina": c.type})
-            for c in columns
-        ]
+        [pyarrow.field(c.name, _arrow_type(pyarrow, c.type), metadata={"karenina": c.type}) for c in columns]
     )
+
+
+def _arrow_type(pyarrow: Any, type_: str) -> Any:
+    return pyarrow.list_(pyarrow.string()) if type_ == "texts" else getattr(pyarrow, ARROW.get(type_, "bool_"))()

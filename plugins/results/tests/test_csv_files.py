@@ -64,7 +64,7 @@ def test_every_cell_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, results: list[VerificationResult]
 ) -> None:
     file = tmp_path_factory.mktemp("csv") / "results.csv"
-    CsvFile().write(results, file, {})
+    CsvFile("full").write(results, file, {})
     assert own(read_rows(file)) == cells(results)
     wide = {len(row) for row in as_others_read(file)}
     assert wide == {len(as_others_read(file)[0])}, "other programs must see the same columns in every row"
@@ -98,13 +98,13 @@ ODD = [
 def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     file = tmp_path_factory.mktemp("csv") / "results.csv"
     written = [result(text=text)]
-    CsvFile().write(written, file, {})
+    CsvFile("full").write(written, file, {})
     (row,) = read_rows(file)
     assert row["raw_llm_response"] == cells(written)[0]["raw_llm_response"]
 
 
 def test_nothing_is_distinct_from_an_empty_text(tmp_path: Path) -> None:
-    CsvFile().write([result(text="")], tmp_path / "file", {})
+    CsvFile("full").write([result(text="")], tmp_path / "file", {})
     (row,) = read_rows(tmp_path / "file")
     assert row["raw_llm_response"] == ""
     assert row["error"] is None
@@ -136,7 +136,7 @@ def test_no_text_begins_like_a_formula(tmp_path: Path, text: str) -> None:
     traits = {text: True}
     odd = result(text=text, llm_trait_scores=traits, extensions={text: {text: text}})
     file = tmp_path / "file"
-    CsvFile().write([odd], file, {"run_name": text})
+    CsvFile("full").write([odd], file, {"run_name": text})
     for row in as_others_read(file):
         for cell in row:
             assert not cell.startswith(("=", "+", "@", "\t", "\r", "\n", "＝")), cell
@@ -149,7 +149,7 @@ def test_no_text_begins_like_a_formula(tmp_path: Path, text: str) -> None:
 
 def test_a_program_that_takes_semicolons_for_separators_splits_no_text(tmp_path: Path) -> None:
     """Where they separate, a part of a text that is not in quotation marks would be a cell of its own."""
-    CsvFile().write([result(text="a;=1+1")], tmp_path / "file", {})
+    CsvFile("full").write([result(text="a;=1+1")], tmp_path / "file", {})
     assert '"a;=1+1"' in (tmp_path / "file").read_text("utf-8")
 
 
@@ -158,7 +158,7 @@ def test_numbers_stay_numbers(tmp_path: Path) -> None:
         callable_trait_scores={"change": -3}, trait_scales={"change": {"type": "callable", "kind": "score"}}
     )
     scored = evolve(written, template=TemplatePart(verify_granular_result=-0.5, verify_result=False))
-    CsvFile().write([scored], tmp_path / "file", {})
+    CsvFile("full").write([scored], tmp_path / "file", {})
     header, row = as_others_read(tmp_path / "file")
     found = dict(zip(header, row, strict=True))
     assert (found["verify_granular_result"], found["verify_result"], found["replicate"]) == ("-0.5", "false", "1")
@@ -167,13 +167,13 @@ def test_numbers_stay_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 300, "two\nlines", "carriage\rreturn", "nul\0", 'quoted "name"', "a,b"])
 def test_traits_of_any_name_have_a_column(tmp_path: Path, name: str) -> None:
-    CsvFile().write([result(llm_trait_scores={name: 4})], tmp_path / "file", {})
+    CsvFile("full").write([result(llm_trait_scores={name: 4})], tmp_path / "file", {})
     (row,) = read_rows(tmp_path / "file")
     assert row[f"rubric_{name}"] == "4"
 
 
 def test_the_columns_are_in_the_documented_order(tmp_path: Path) -> None:
-    CsvFile().write([result(llm_trait_scores={"b": 1, "a": 2})], tmp_path / "file", {})
+    CsvFile("full").write([result(llm_trait_scores={"b": 1, "a": 2})], tmp_path / "file", {})
     columns = as_others_read(tmp_path / "file")[0]
     assert columns[:4] == ["question_id", "success", "error", "question_text"]
     assert columns[11:15] == ["keywords", "rubric_a", "rubric_b", "question_specific_rubrics"]
@@ -213,7 +213,7 @@ def test_other_files_are_refused(tmp_path: Path, text: str, complaint: str) -> N
 
 def test_a_row_with_too_few_cells_is_named_and_one_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "file"
-    CsvFile().write([result(1), result(2)], file, {})
+    CsvFile("full").write([result(1), result(2)], file, {})
     whole = file.read_text("utf-8")
     file.write_text(whole[: whole.rindex('"q"') + 2], "utf-8", newline="")
     assert len(list(read_rows(file))) == 1

@@ -115,7 +115,7 @@ class Counted:
         return (result(n, "x" * 5_000) for n in range(self.number))
 
 
-@pytest.mark.parametrize("format_", [*WHOLE, CsvFile()], ids=lambda f: f.name)
+@pytest.mark.parametrize("format_", [*WHOLE, CsvFile("full")], ids=lambda f: f.name)
 def test_more_results_need_no_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: Any) -> None:
     """What is handled at a time is made small, so that few results already are many."""
     monkeypatch.setattr("karenina_results.formats.parquet_file.ROWS", 5)

@@ -43,7 +43,7 @@ WHY: Mapping[str, str] = {
 }
 """The reasons of evaluators that give none."""
 KINDS = get_args(ErrorKind)
-MOST_SHOWN = 80
+MOST_SHOWN = 80  # characters: a line
 
 
 def plain_text(text: str, most: int = LONGEST_TEXT) -> str:

@@ -44,7 +44,7 @@ from karenina_core import (
 from karenina_core.errors import ConfigError, PortError
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.item import CachedAnswer
-from karenina_core.testing import ScriptedLLM, application, plugin_checks, run_checks
+from karenina_core.testing import ScriptedLLM, application
 from karenina_core.values.convert import structure, unstructure
 from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import TRAIT_LISTS
@@ -1018,11 +1018,6 @@ def test_agents_traits_are_left_to_their_own_stage(scored: Make) -> None:
     agentic = AgenticRubricTrait(name="x", kind="boolean", description="does it run")
     done = scored(Rubric(regex_traits=[CITED], agentic_traits=[agentic]), Agents)
     assert done.states == {"cited": "ok"}
-
-
-@pytest.mark.parametrize("name", ["rubric-evaluation", "trait-regex"])
-def test_the_plugin_and_its_stage_keep_their_promises(name: str) -> None:
-    run_checks(plugin_checks(name))
 
 
 # Where nothing has a score

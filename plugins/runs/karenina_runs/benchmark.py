@@ -24,6 +24,7 @@ from .execute.runner import Destination, execute
 from .files.atomic_files import write_atomically
 from .plan.prepare import prepare
 from .results.results import VerificationResultSet
+from .results.shown import benchmark_html, benchmark_text
 
 MAX_BYTES = 256 * 1024 * 1024
 """Of a benchmark file. Chosen: reading it, which takes several times as much memory, does not fill a small machine."""
@@ -52,12 +53,19 @@ def table_lines(table: Any) -> bytes:
         ) from None
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, repr=False)
 class Benchmark(BenchmarkData):
     """Questions with their templates and rubrics. Immutable: methods that change something return a new benchmark."""
 
     source: Path | None = field(default=None, eq=False, repr=False)
     """The file that it was read from; None where it was changed since."""
+
+    def __repr__(self) -> str:
+        return benchmark_text(self)
+
+    def _repr_html_(self) -> str:
+        """What it holds, for notebooks."""
+        return benchmark_html(self)
 
     @classmethod
     def create(cls, name: str, **facts: Any) -> Benchmark:

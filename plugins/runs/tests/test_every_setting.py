@@ -597,6 +597,14 @@ RUN_SETTINGS = [
     ),
     Setting("retry_policy", to=TWICE, frm=ONCE, script=failing_once, where="the number of calls", see=count),
     Setting("retry_max_elapsed_seconds", to=0.03, script=slow, where="the outcome", see=Seen.outcomes),
+    Setting(
+        "fail_fast",
+        to=True,
+        script=failing_once,
+        others={"retry_policy": ONCE, "concurrency": 1, "replicate_count": 3},
+        where="the number of results",
+        see=lambda seen: len(seen.results),
+    ),
     Setting("canaries", to=True, script=obedient, where="the number of calls", see=count),
     Setting(
         "canary_threshold",
@@ -835,7 +843,7 @@ WITHOUT_EFFECT_ON_NUMBERS = {
     **dict.fromkeys(("max_concurrent_requests", "answerer_concurrency_limits"), WHEN),
     **dict.fromkeys(("requests_per_minute", "tokens_per_minute"), WHEN),
     **dict.fromkeys(("batch", "batch_max_calls", "batch_wait_seconds"), WHEN),
-    **dict.fromkeys(("budget_usd", "budget_tokens"), SPENT),
+    **dict.fromkeys(("budget_usd", "budget_tokens", "fail_fast"), SPENT),
     **dict.fromkeys(("workspace_cleanup", "workspace_output_mode", "workspace_output_exclude_patterns"), KEPT),
     **dict.fromkeys(("input_cost_per_token", "output_cost_per_token"), PAID),
     **dict.fromkeys(("endpoint_api_key", "api_key_env"), "who pays; the model is the same"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from karenina_runs.summaries.gates import Gate, RunLimits, must_pass_ids, run_gates
 from karenina_runs.summaries.rates import Planned
 
-from karenina_core import ModelIdentity, Question, VerificationResult
+from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.values.result import MetadataPart
 
@@ -167,7 +167,7 @@ def test_a_pair_of_models_without_any_result_fails() -> None:
     ]
 
 
-QUESTIONS = [Question(id="a", question="A?", keywords=["x"]), Question(id="b", question="B?", keywords=["x", "y"])]
+QUESTIONS = {"a": ["x"], "b": ["x", "y"]}
 
 
 def test_what_must_pass_is_found_by_id_and_by_keyword() -> None:

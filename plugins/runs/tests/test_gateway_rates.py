@@ -29,7 +29,6 @@ from karenina_core.values.message import UsageMetadata
 CALL = StoredCall("key", 0, Request("llm", {}, "generation", 1, ()))
 FACTS = CallFacts(usage=UsageMetadata(10, 5, 15))
 LATENCY, REFUSAL, JITTER = 0.1, 0.008, 0.008
-SEEDS = 20
 
 
 @define(eq=False)
@@ -181,16 +180,17 @@ FAST = [
 
 
 @pytest.mark.parametrize("row", [*SLOW, *LONG_WAITS, *FAST], ids=str)
-def test_a_rate_is_learnt_from_refusals_and_nothing_is_lost(row: Row) -> None:
-    """Also where one call at a time is too much. Where `worst` is higher than `most`, that holds for 17 of 20 seeds."""
+def test_a_rate_is_learnt_from_refusals_and_nothing_is_lost(row: Row, long: bool) -> None:
+    """Also where one call at a time is too much. Where `worst` is higher than `most`, that holds for 17 of 20 seeds.
+    The other rows hold for every seed; the short form tries seven."""
     spans = []
-    for seed in range(SEEDS):
+    for seed in range(20 if long or row.worst else 7):
         world = run(row, seed)
         assert world.failed == []
         assert world.undercut == 0
         assert world.wasted <= 0.35
         spans.append(world.span / row.ideal)
-    assert sorted(spans)[SEEDS - 4] <= row.most
+    assert sorted(spans)[-4] <= row.most
     assert max(spans) <= max(row.worst, row.most)
 
 

@@ -10,15 +10,16 @@ from functools import partial
 from typing import Any
 
 import pytest
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from karenina_calls.limits.adaptive_limit import MOST_AT_FIRST, PAUSE, PAUSE_OF_FAILING
 from karenina_calls.limits.failures import UNCOUNTED_FOR
 from karenina_calls.limits.limiter import Gateway
 from karenina_calls.limits.queues import OFTEN
-from karenina_calls.ports.retry import this_call, with_retries
+from karenina_calls.ports.retry import Attempts, this_call, with_retries
 from karenina_calls.ports.stored_calls import CallFacts, StoredCall
 from karenina_calls.ports.waiting import standing_still
 from karenina_calls.records.requests import Request
+from karenina_calls.wire.openai_errors import kind_of_status
 from karenina_testing.virtual_time import run_in_virtual_time
 
 from karenina_core import ModelConfig, VerificationConfig
@@ -65,10 +66,14 @@ class Provider:
             await asyncio.sleep(REFUSAL_TAKES)
             if wait is not None:
                 self.asked_to_wait_until[caller] = now + REFUSAL_TAKES + wait
-            kind = {429: "rate_limited", 0: "connection"}.get(self.status, "server")
-            raise PortError("no room", kind=kind, status=self.status or None, retry_after=wait)  # type: ignore[arg-type]
+            kind = {0: "connection"}.get(self.status) or kind_of_status(self.status)
+            raise PortError("no room", kind=kind, status=self.status or None, retry_after=wait)
         finally:
             self.under_way -= 1
+
+    @property
+    def answered(self) -> int:
+        return self.attempts - self.refused
 
     @property
     def wasted(self) -> float:
@@ -117,6 +122,7 @@ class Outcome:
     """Of these, such as were told that nothing is asked any more."""
     kinds: set[str] = field(factory=set)
     history: list[dict[str, object]] = field(repr=False)
+    left_undone: tuple[str, ...] = ()
 
 
 def ask(
@@ -133,7 +139,7 @@ def ask(
 
     async def main() -> Outcome:
         way, loop = Gateway(VerificationConfig(retry_max_elapsed_seconds=patience)), asyncio.get_running_loop()
-        lane, waiting = way.lane(MODEL), iter(range(calls))
+        lane, waiting = way.lane(evolve(MODEL, retry_policy=policy)), iter(range(calls))
 
         async def attempt(fails: bool) -> None:
             with standing_still():
@@ -166,6 +172,7 @@ def ask(
             kept_out=sum(error.final for error in failures),
             kinds={error.kind for error in failures},
             history=history,
+            left_undone=way.left_undone,
         )
 
     return run_in_virtual_time(main())
@@ -368,12 +375,82 @@ def test_a_run_that_begins_in_a_storm_waits_for_its_end(status: int) -> None:
     assert outcome.seconds <= 1.15 * 35.0, line
 
 
-def test_a_provider_that_has_never_answered_is_not_waited_for() -> None:
-    """More likely its address is wrong."""
+@pytest.mark.parametrize(("workers", "requests"), [(1, 5), (2, 5), (3, 5), (8, 10), (40, 42)])
+def test_a_provider_that_has_never_answered_is_asked_no_more(workers: int, requests: int) -> None:
+    """More likely its address is wrong. Those that are under way when the first one fails, and the rest of the attempts
+    of one call, which it has time for."""
     provider = Provider(lambda now: False, status=0)
-    outcome = ask(provider, 200, workers=8)
-    assert (outcome.failed, provider.attempts) == (200, 600)
-    assert outcome.seconds <= 200 / 8 * (3.0 + 0.1), "two waits of 1 and 2 s at most for each, and no pause"
+    outcome = ask(provider, 240, workers=workers)
+    assert (outcome.failed, provider.attempts, provider.answered) == (240, requests, 0)
+    assert outcome.seconds <= 2 * 3.0 + 1.0, "the waits of two calls, of 1 and 2 s at most, and no pause"
+    (why,) = outcome.left_undone
+    assert f"cannot be reached ({requests} of {requests} requests failed" in why
+
+
+@pytest.mark.parametrize(("status", "words"), [(401, "refuses the key"), (404, "is not known there")])
+@pytest.mark.parametrize(("workers", "requests"), [(1, 3), (2, 3), (8, 8)])
+def test_a_provider_that_takes_no_call_is_asked_no_more(status: int, words: str, workers: int, requests: int) -> None:
+    provider = Provider(lambda now: False, status=status)
+    outcome = ask(provider, 240, workers=workers)
+    assert (outcome.failed, provider.attempts) == (240, requests)
+    assert words in outcome.left_undone[0]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+@pytest.mark.parametrize("refused", [1, 3, 4])
+def test_a_provider_that_is_there_after_a_few_requests_is_asked_on(refused: int, workers: int) -> None:
+    provider = Provider(lambda now: provider.attempts > refused, status=0)
+    outcome = ask(provider, 240, workers=workers)
+    assert outcome.left_undone == ()
+    assert outcome.failed <= (refused + 2) // 3, "as many as have used up their attempts"
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_a_provider_that_starts_within_the_time_of_a_call_is_asked_on(workers: int) -> None:
+    """As many as were under way fail at first; then one call asks, and the others wait for what comes of it."""
+    patient = RetryPolicy(connection=AttemptPolicy(8, 1.0, 10.0, 2.0))
+    provider = Provider(lambda now: now >= 5.0, status=0)
+    outcome = ask(provider, 240, patient, workers=workers)
+    assert (outcome.failed, outcome.left_undone) == (0, ())
+    assert provider.refused <= workers + 7
+
+
+@pytest.mark.parametrize("status", [400, 429, 500, 503])
+def test_other_failures_at_the_beginning_are_about_the_calls(status: int) -> None:
+    provider = Provider(lambda now: provider.attempts > 30, status=status)
+    outcome = ask(provider, 240, workers=8)
+    assert outcome.left_undone == ()
+    assert provider.answered >= 200
+
+
+def test_a_call_that_others_wait_for_and_that_is_cancelled_holds_nobody_up() -> None:
+    way = Gateway(VerificationConfig())
+    lane = way.lane(MODEL)
+
+    async def refused(call: Attempts) -> None:
+        this_call.set(call)
+        call.begin()
+        place = await lane.enter(CALL)
+        place.leave(None, PortError("refused", kind="connection"))
+
+    async def asked(call: Attempts) -> float:
+        this_call.set(call)
+        call.begin()
+        began = asyncio.get_running_loop().time()
+        place = await lane.enter(CALL)
+        place.leave(FACTS, None)
+        return asyncio.get_running_loop().time() - began
+
+    async def main() -> float:
+        await refused(Attempts())
+        await refused(Attempts())  # the others wait until it may be tried again
+        other = asyncio.ensure_future(asked(Attempts()))
+        await asyncio.sleep(1.0)
+        assert not other.done()
+        return await other
+
+    assert run_in_virtual_time(main()) <= RetryPolicy().connection.max_wait + 0.1
+    assert way.left_undone == ()
 
 
 @pytest.mark.parametrize("workers", [1, 2, 8, 200])

@@ -149,6 +149,9 @@ class Strange(Stage):
     def check_left_out(self, config: Config, app: Karenina) -> list[Problem]:
         return [Problem("concurrency", "is for the strange stage alone")] if config.concurrency == 3 else []
 
+    def execute(self, context: object) -> None:
+        """Does nothing."""
+
 
 class Register:
     @hookimpl

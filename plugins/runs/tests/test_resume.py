@@ -184,8 +184,7 @@ def test_a_drained_run_keeps_what_was_paid_for(world: Make, tmp_path: Path) -> N
     [
         (PortError("busy", kind="rate_limited"), {}, True),
         (PortError("late", kind="timeout"), {}, True),
-        (PortError("no", kind="auth"), {}, False),
-        (PortError("no", kind="auth"), {"retry_failed": True}, True),
+        (PortError("no", kind="auth"), {}, True),
         (ParseError("prose"), {}, False),
         (ParseError("prose"), {"retry_failed": True}, True),
     ],

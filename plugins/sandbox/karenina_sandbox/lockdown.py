@@ -35,7 +35,7 @@ FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 NOBODY = 65534
 CPU_SECONDS = 3600
 """Of a whole worker, should no host be left to end it."""
-OPEN_FILES = 16
+OPEN_FILES = 16  # chosen: a worker has its pipes, and the interpreter opens some
 
 
 class Libc:

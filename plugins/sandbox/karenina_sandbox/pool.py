@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from attrs import frozen
@@ -79,11 +80,15 @@ class Pool:
     def __init__(self, settings: SandboxSettings) -> None:
         self.settings = settings
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self._slots = Slots(settings.workers or cores)
+        self._at_once = settings.workers or cores
+        self._slots = Slots(self._at_once)
         self._lock = threading.Lock()
         self._starting = threading.Lock()
-        self._idle: OrderedDict[Worker, Program] = OrderedDict()
+        self._idle: OrderedDict[str, list[Worker]] = OrderedDict()
+        """By the key of their program, the last one used at the end."""
         self._spare: list[Worker] = []
+        self._coming = 0
+        """Spare workers that are being started."""
         self._server: Server | None = None
         self._primitives: Mapping[str, type] = {}
         self._prepared: frozenset[str] = frozenset()
@@ -109,7 +114,7 @@ class Pool:
         """End all processes. The next call starts others."""
         with self._lock:
             server, self._server = self._server, None
-            workers = [*self._idle, *self._spare]
+            workers = [*chain.from_iterable(self._idle.values()), *self._spare]
             self._idle.clear()
             self._spare.clear()
         for worker in workers:
@@ -227,47 +232,58 @@ class Pool:
         return worker, said
 
     def _fresh(self) -> Worker:
-        """A worker that has loaded nothing; the next one is started meanwhile. Raises TemplateError."""
+        """A worker that has loaded nothing; others are started meanwhile. Raises TemplateError."""
         server = self.server
         with self._lock:
-            spare = [worker for worker in self._spare if worker.server is server]
-            self._spare = []
-        worker = spare[0] if spare and spare[0].is_idle else server.fork()
-        threading.Thread(target=self._prepare, args=(server,), name=THREAD, daemon=True).start()
-        return worker
+            self._spare = [worker for worker in self._spare if worker.server is server]
+            worker = self._spare.pop() if self._spare else None
+            wanted = self._at_once - len(self._spare) - self._coming
+            self._coming += max(wanted, 0)
+        if wanted > 0:
+            threading.Thread(target=self._prepare, args=(server, wanted), name=THREAD, daemon=True).start()
+        if worker is not None and not worker.is_idle:
+            self._discard(worker)
+            worker = None
+        return worker or server.fork()
 
-    def _prepare(self, server: Server) -> None:
-        """Have a worker ready: half of the time that a template takes to start is that of its process."""
-        with suppress(TemplateError):
-            worker = server.fork()
+    def _prepare(self, server: Server, wanted: int) -> None:
+        """Have so many workers more ready: most of the time that a template takes to start is that of its process."""
+        for _ in range(wanted):
+            with suppress(TemplateError):
+                worker = server.fork()
+                with self._lock:
+                    used = server is self._server
+                    self._spare += [worker] if used else []
+                if not used:
+                    self._discard(worker)
             with self._lock:
-                wanted = server is self._server and not self._spare
-                self._spare += [worker] if wanted else []
-            if not wanted:
-                self._discard(worker)
+                self._coming -= 1
 
     def _kept(self, program: Program) -> Worker | None:
         """A worker of this program that waits, the last one used."""
-        with self._lock:
-            found = [worker for worker, kept in self._idle.items() if kept.key == program.key]
-            for worker in found:
-                del self._idle[worker]
-        usable = [worker for worker in found if worker.is_idle and worker.server is self._server]
-        for worker in found:
-            if worker not in usable:
-                self._discard(worker)
-        with self._lock:
-            for worker in usable[:-1]:
-                self._idle[worker] = program
-        return usable[-1] if usable else None
+        while True:
+            with self._lock:
+                waiting = self._idle.get(program.key)
+                if not waiting:
+                    return None
+                worker = waiting.pop()
+                if not waiting:
+                    del self._idle[program.key]
+            if worker.is_idle and worker.server is self._server:
+                return worker
+            self._discard(worker)
 
     def _keep(self, worker: Worker, program: Program) -> None:
+        ended = [worker] if worker.large else []
         with self._lock:
             if not worker.large:
-                self._idle[worker] = program
-            ended = [self._idle.popitem(last=False)[0] for _ in range(len(self._idle) - self.settings.kept)]
-        if worker.large:
-            ended.append(worker)
+                self._idle.setdefault(program.key, []).append(worker)
+                self._idle.move_to_end(program.key)
+            for _ in range(sum(map(len, self._idle.values())) - self.settings.kept):
+                key, waiting = next(iter(self._idle.items()))
+                ended.append(waiting.pop(0))
+                if not waiting:
+                    del self._idle[key]
         for other in ended:  # away from the event loop: the server may be starting another one
             threading.Thread(target=self._discard, args=(other,), name=THREAD, daemon=True).start()
 

@@ -13,6 +13,10 @@ from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 from karenina_core.errors import ConfigError, TemplateError
 from karenina_core.values.convert import structure
 
+MOST_SCHEMA = 200_000
+"""Characters of the schema of a template: a judge reads all of it with every answer. Chosen: that of a template with a
+thousand fields."""
+
 
 @frozen(kw_only=True)
 class Facts:
@@ -29,9 +33,15 @@ class Facts:
 def facts(said: Mapping[str, Any]) -> Facts:
     """Raises TemplateError."""
     try:
-        return structure(dict(said), Facts)
+        found = structure(dict(said), Facts)
     except ConfigError as error:
         raise _unusable("the template", error) from None
+    if (length := len(json.dumps(found.schema))) > MOST_SCHEMA:
+        raise TemplateError(
+            f"the schema of the template has {length:,} characters, and {MOST_SCHEMA:,} are the most: a judge reads it "
+            "with every answer; ask for fewer fields, or describe them in fewer words"
+        )
+    return found
 
 
 def values_of(said: Mapping[str, Any], names: frozenset[str]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -21,6 +21,7 @@ from typing import Any
 
 from .frames import ABSENT, MESSAGE, TOKEN, framed, write_all
 from .lockdown import NONE, Libc, enter_namespaces, lock
+from .pages import copy_pages, pages_written
 from .worker import Served, serve
 
 CONNECTION = 3
@@ -110,13 +111,14 @@ class _Server:
         self._pid = os.getpid()
         self._memory = _address_space() + (wanted["memory_mb"] << 20)
         self._libc = Libc()
-        self._namespaces, notes = enter_namespaces(self._libc)
-        self.notes = [*notes, *missing]
         self._live: set[int] = set()
         """Workers that were not yet waited for, so that their numbers are theirs."""
         self._ending: set[int] = set()
         gc.collect()
         gc.freeze()
+        self._written = pages_written(lambda: _warm_up(self._primitives))
+        self._namespaces, notes = enter_namespaces(self._libc)
+        self.notes = [*notes, *missing]
 
     def fork(self) -> None:
         """Start a worker, and give the host its end of the connection."""
@@ -156,6 +158,7 @@ class _Server:
         return None
 
     def _work(self) -> None:
+        copy_pages(self._libc, self._written)
         level, missing = lock(self._libc, self._pid, self._memory, self._namespaces)
         write_all(CONNECTION, framed(bytes(TOKEN), {"level": level, "missing": missing}))
         if level != NONE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import struct
 import subprocess
 import sys
@@ -102,6 +103,31 @@ def test_calls_that_are_allowed_are_looked_into(name: str, call: str, argument: 
         arguments = [*HARMLESS[call]]
         arguments[argument] = value
         assert decided(program, architecture.audit, architecture.calls[call], *arguments) == DENY, hex(value)
+
+
+HEADERS = {
+    "x86_64": (f"/usr/include/{platform.machine()}-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"),
+    "aarch64": ("/usr/include/asm-generic/unistd.h",),
+}
+"""Where the kernel's headers say which number a system call has; aarch64 has the generic ones."""
+NUMBERED = re.compile(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\s*$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_numbers_are_those_of_the_kernel(name: str) -> None:
+    header = next((path for path in map(Path, HEADERS[name]) if path.exists()), None)
+    if header is None:
+        pytest.skip("the kernel's headers are not installed")
+    numbers = {call: int(number) for call, number in NUMBERED.findall(header.read_text("utf-8"))}
+    architecture = ARCHITECTURES[name]
+    program = seccomp_filter(architecture)
+    allowed = {
+        call
+        for call, number in numbers.items()
+        if decided(program, architecture.audit, number, *HARMLESS.get(call, ())) == ALLOW
+    }
+    assert len(numbers) > 300
+    assert allowed == {*architecture.calls}
 
 
 UNLOCKED = """

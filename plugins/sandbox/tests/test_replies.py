@@ -172,3 +172,10 @@ def test_a_verdict_is_about_the_fields_of_the_template_and_no_others() -> None:
         with pytest.raises(TemplateError, match="something else than the verdict"):
             replies.verdict(said | change, frozenset({"a"}))
     assert json.dumps(said)
+
+
+def test_a_schema_that_no_judge_could_read_is_refused() -> None:
+    said = {"fields": [], "trace_fields": [], "ground_truth": {}, "schema": {"description": "x" * 199_000}}
+    assert replies.facts(said).schema == said["schema"]
+    with pytest.raises(TemplateError, match="201,019 characters, and 200,000 are the most"):
+        replies.facts(said | {"schema": {"description": "x" * 201_000}})

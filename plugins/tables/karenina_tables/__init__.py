@@ -34,6 +34,6 @@ def karenina_save_benchmark(benchmark: BenchmarkData, path: Path, app: Karenina)
     """The content of a table; None for other suffixes. Raises BenchmarkError where a table cannot hold it."""
     if path.suffix.lower() not in SUFFIXES:
         return None
-    from .benchmarks import save
+    from .saving import save
 
     return save(benchmark, path, app)

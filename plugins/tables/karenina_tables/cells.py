@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 from karenina_calls.files.bounded import json_bounded
@@ -19,6 +20,15 @@ SEPARATORS = ("\n", "|", ";", ",")
 """Of the texts of a list, the first one that occurs."""
 DATE = "karenina:date"
 SECONDS = "karenina:seconds"
+PERCENT = "karenina:percent"
+
+
+class Percent(float):
+    """A number that its cell shows in percent."""
+
+    @property
+    def shown(self) -> str:
+        return f"{(Decimal(repr(float(self))) * 100).normalize():f}"
 
 
 def text_of(cell: Cell) -> str:
@@ -27,9 +37,18 @@ def text_of(cell: Cell) -> str:
         return cell or ""
     if isinstance(cell, bool | dict | list):
         return json.dumps(cell, ensure_ascii=False)
+    if isinstance(cell, Percent):
+        return f"{cell.shown} %"
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat(" ")
     return cell.isoformat() if isinstance(cell, date | time) else str(cell)
+
+
+def plain_cell(cell: Cell) -> Cell:
+    """The cell as JSON holds it; what it does not becomes a text."""
+    if isinstance(cell, Percent):
+        return float(cell)
+    return cell if isinstance(cell, str | bool | int | float | list | dict) else text_of(cell)
 
 
 def is_blank(cell: Cell) -> bool:
@@ -68,6 +87,8 @@ def as_json(cell: Cell) -> Any:
     """The cell as JSON, from which `from_json` gives it back."""
     if isinstance(cell, date | time):
         return {DATE: cell.isoformat()}
+    if isinstance(cell, Percent):
+        return {PERCENT: float(cell)}
     return {SECONDS: cell.total_seconds()} if isinstance(cell, timedelta) else cell
 
 
@@ -77,6 +98,8 @@ def from_json(value: Any) -> Cell:
         return value
     if isinstance(seconds := value.get(SECONDS), int | float):
         return timedelta(seconds=seconds)
+    if isinstance(share := value.get(PERCENT), int | float):
+        return Percent(share)
     text = value.get(DATE)
     if not isinstance(text, str):
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
@@ -62,6 +62,8 @@ class Layout:
     """Column -> what it is: a key of `NAMES`, a facet of a field with its number (`expected 2`), or `custom`."""
 
     targets: Mapping[str, str]
+    mark: str = ""
+    """What stands before decimals in its cells, as far as they say it: see `written.decimal_mark`."""
 
     def column(self, target: str) -> str | None:
         return next((column for column, found in self.targets.items() if found == target), None)
@@ -96,6 +98,12 @@ class Layout:
                 yield column, facet, int(number or 0)
 
 
+def names_questions(record: Iterable[object], given: Collection[str]) -> bool:
+    """Whether these cells are names of columns: one is of the question, or a mapping names it."""
+    texts = [cell for cell in record if isinstance(cell, str)]
+    return any(text in given or _guess(text) in ("question", REST) for text in texts)
+
+
 def layout_of(columns: Sequence[str], given: Mapping[str, str], label: str) -> Layout:
     """`given` decides, what is left is guessed; of two columns that would be the same, the first one is.
 
@@ -117,9 +125,9 @@ def layout_of(columns: Sequence[str], given: Mapping[str, str], label: str) -> L
                     )
                 targets[column] = CUSTOM
     if not {"question", REST} & set(targets.values()):
-        there = ", ".join(map(repr, columns))
         raise BenchmarkError(
-            f"{label}: no column is called question; say which one is, as in {columns[0]!r}=question ({there})"
+            f'{label}: no column is called question; say which one is: --map "COLUMN=question", in Python '
+            f"columns={{'COLUMN': 'question'}}. There is: {', '.join(map(repr, columns))}"
         )
     return Layout({column: targets[column] for column in columns})
 

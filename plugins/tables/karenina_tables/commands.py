@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 from karenina_cli.options.options import json_option
-from karenina_cli.output import Part, Table, note, own_stdout, print_found
+from karenina_cli.options.sections import examples
+from karenina_cli.output import note, own_stdout, print_found
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -20,7 +21,14 @@ def _mapping(ctx: click.Context, parameter: click.Parameter, values: tuple[str, 
     return {column: field for column, _, field in pairs}
 
 
-@click.command("import", short_help="Make a benchmark of a table of questions.")
+@click.command(
+    "import",
+    short_help="Make a benchmark of a table of questions.",
+    epilog=examples(
+        "karenina benchmark import questions.csv -o questions.jsonld",
+        "karenina benchmark import fragen.xlsx -o new.jsonld --map Frage=question",
+    ),
+)
 @click.argument("sheet", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", type=FILE, required=True, metavar="FILE", help="The benchmark; one that is there is replaced."
@@ -43,14 +51,17 @@ def import_command(sheet: Path, output: Path, columns: Mapping[str, str], name: 
     Printed is what each column was taken for. Nothing in the file is executed: formulas are texts, or the values that
     were computed last.
 
-    \b
     Exit codes: 0 written, 1 the file cannot be read (sheet, row and column of each problem are named), 2 wrong usage.
     """
     from karenina_runs.benchmark import Benchmark
 
+    from .imported import import_parts
+
     with own_stdout() as out:
         benchmark = Benchmark.from_table(sheet, columns=columns, sheet=name)
         benchmark.save(output)
+        for warning in benchmark.warnings:
+            note(f"Warning: {warning}")
         targets = benchmark.metadata["table"]["columns"]
         ready = sum(question.template is not None for question in benchmark)
         document = {
@@ -59,14 +70,18 @@ def import_command(sheet: Path, output: Path, columns: Mapping[str, str], name: 
             "with_template": ready,
             "columns": targets,
         }
-        parts: list[Part] = [
-            Table(("column", "taken for"), list(targets.items()), "Columns"),
-            f"{len(benchmark)} questions, {ready} of them with an answer template: {output}",
-        ]
+        parts = import_parts(benchmark, ready, output)
         print_found(document, parts, out, as_json=as_json)
 
 
-@click.command("export", short_help="Write a benchmark as a table.")
+@click.command(
+    "export",
+    short_help="Write a benchmark as a table.",
+    epilog=examples(
+        "karenina benchmark export questions.jsonld -o questions.csv",
+        "karenina benchmark export questions.jsonld -o questions.xlsx",
+    ),
+)
 @click.argument("benchmark", metavar="BENCHMARK", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -81,7 +96,6 @@ def export_command(benchmark: Path, output: Path) -> None:
 
     What has no column, such as a rubric, is in the column `karenina`; leave it as it is.
 
-    \b
     Exit codes: 0 written, 1 the benchmark cannot be read or the file cannot be written, 2 wrong usage.
     """
     from karenina_runs.benchmark import Benchmark

@@ -12,7 +12,8 @@ from typing import Any
 
 from karenina_core.errors import did_you_mean
 
-from .cells import Cell, is_blank, parsed, read_list, text_of, write_list
+from .cells import Cell, Percent, is_blank, parsed, read_list, text_of, write_list
+from .written import COMMA, POINT, TRUTHS, day_text, number_text, quantity
 
 Spec = dict[str, Any]
 TYPES: Mapping[str, tuple[str, ...]] = {
@@ -24,6 +25,10 @@ TYPES: Mapping[str, tuple[str, ...]] = {
     "date": ("date",),
 }
 """Type of a field -> words for it; the first one is written."""
+_KINDS = {
+    **{"str": "a text", "int": "a whole number", "float": "a number", "bool": "yes or no", "list_str": "a list"},
+    **{"date": "a date", "literal": "a choice"},
+}
 CHOICE = re.compile(r"(?:choice|literal|one of)\s*:(.*)", re.IGNORECASE | re.DOTALL)
 LIST: Spec = {"type": "SetContainment", "normalize": ["lowercase", "strip"]}
 WORDS: Mapping[str, Spec] = {
@@ -43,7 +48,8 @@ SEARCHES: Mapping[str, tuple[str, str]] = {
     "matches": ("RegexMatch", "pattern"),
 }
 """The same of those that look for what is expected in a text."""
-TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+NUMBERS = ("expected", "tolerance")
+"""Facets that may be numbers."""
 FLOAT_TOLERANCE = 0.001
 """Of a number without a tolerance of its own, relative; as existing tools for templates have it."""
 UNIT = re.compile(r"(.+) \(in ([^()]+)\)", re.DOTALL)
@@ -60,11 +66,38 @@ class CellProblem(ValueError):
         super().__init__(message)
 
 
-def read_field(cells: Mapping[str, Cell], whole: bool = True) -> Spec:
+def may_be_number(cells: Mapping[str, Cell]) -> bool:
+    """Whether what is expected in these cells is a number or a date, should it look like one."""
+    word, way = (" ".join(text_of(cells.get(facet)).split()).casefold() for facet in ("type", "compare"))
+    if word:
+        return any(word in TYPES[type_] for type_ in ("int", "float", "date"))
+    return way in ("", "at least", "at most") or way.startswith(("numeric", "date"))
+
+
+def _plain(cells: Mapping[str, Cell], mark: str) -> dict[str, Cell]:
+    """The cells with numbers and days as programs write them, and the unit of what is expected in a cell of its own."""
+    found = dict(cells)
+    for facet in NUMBERS if may_be_number(cells) else ("tolerance",):
+        if not isinstance(cell := found.get(facet), str | Percent):
+            continue
+        text = text_of(cell)
+        parts = quantity(text) if facet == "expected" and is_blank(cells.get("aliases")) else None
+        if parts and text_of(cells.get("unit")).strip() in ("", parts[1]):
+            text, found["unit"] = parts
+        ending = text[-1:] if text.endswith("%") else ""
+        try:
+            found[facet] = day_text(number_text(text.removesuffix(ending).lstrip("± "), mark)) + ending
+        except ValueError as error:
+            raise CellProblem(facet, str(error)) from None
+    return found
+
+
+def read_field(cells: Mapping[str, Cell], whole: bool = True, mark: str = "") -> Spec:
     """The field as the declarative language has it. Raises CellProblem.
 
-    `whole`: it is the only field of its template, and need not have a name.
+    `whole`: it is the only field of its template, and need not have a name. `mark` stands before decimals in its sheet.
     """
+    cells = _plain(cells, mark)
     expected = cells.get("expected")
     if is_blank(expected):
         raise CellProblem("expected", "is empty; write the value that is right, or clear the other cells of the field")
@@ -119,7 +152,7 @@ def _guessed_type(expected: Cell) -> str:
     if isinstance(expected, list):
         return "list_str"
     text = text_of(expected).strip()
-    if text.casefold() in ("yes", "no", "true", "false"):
+    if text.casefold() in TRUTHS and not text.isdecimal():
         return "bool"
     if re.fullmatch(r"[+-]?\d{1,15}", text, re.ASCII):
         return "int"
@@ -152,17 +185,23 @@ def _primitive(type_: str, expected: Any, cells: Mapping[str, Cell]) -> Spec:
     word = text_of(cells.get("compare")).strip()
     aliases = read_list(cells.get("aliases"))
     tolerance = text_of(cells.get("tolerance")).strip()
-    if aliases and (word or type_ != "str"):
-        raise CellProblem("aliases", "are other words for an expected text; clear the cell, or the way to compare")
-    if tolerance and (word or type_ not in ("int", "float", "date")):
-        raise CellProblem("tolerance", "is for numbers and dates; clear the cell, or the way to compare")
+    named = re.fullmatch(r"[A-Z]\w+", word) is not None
+    if (aliases or tolerance) and word and not named:
+        facet = "aliases" if aliases else "tolerance"
+        raise CellProblem(facet, f"say how to compare, and {word!r:.80} does, too; clear one of the two")
+    taken = f"{text_of(cells.get('expected'))!r:.80} is taken for {_KINDS[type_]}"
+    parameters = {**({"aliases": aliases} if aliases else {}), **(_tolerance(type_, tolerance) if tolerance else {})}
+    if named:
+        return {"type": word, **parameters}
+    if aliases and type_ != "str":
+        raise CellProblem("aliases", f"are other words for a text, and {taken}; clear the cell, or write text as type")
+    if tolerance and type_ not in ("int", "float", "date"):
+        raise CellProblem("tolerance", f"is for numbers and dates, and {taken}; correct one of the two")
     if word:
         return _compared(word, expected)
-    if tolerance:
-        return _tolerance(type_, tolerance)
-    if aliases:
-        mapping = dict.fromkeys((alias.lower().strip() for alias in aliases), str(expected).lower().strip())
-        return {"type": "ExactMatch", "normalize": ["lowercase", "strip", {"type": "SynonymMap", "mapping": mapping}]}
+    if parameters:
+        name = "AliasMatch" if aliases else "DateTolerance" if type_ == "date" else "NumericTolerance"
+        return {"type": name, **parameters}
     if type_ == "float":
         return {"type": "NumericTolerance", "tolerance": FLOAT_TOLERANCE, "mode": "relative"}
     if type_ == "list_str":
@@ -184,8 +223,6 @@ def _compared(word: str, expected: Any) -> Spec:
         if isinstance(spec := parsed(word), dict):
             return spec
         raise CellProblem("compare", 'is no JSON; write {"type": "NumericRange", "min": 1, "max": 2}')
-    if re.fullmatch(r"[A-Z]\w+", word):
-        return {"type": word}
     known = [*WORDS, *SEARCHES]
     raise CellProblem(
         "compare", f"there is no {word!r:.80}{did_you_mean(word, known)}; write {', '.join(known)}, or a primitive"
@@ -197,12 +234,12 @@ def _tolerance(type_: str, text: str) -> Spec:
     try:
         if type_ == "date":
             number, _, unit = text.partition(" ")
-            return {"type": "DateTolerance", "tolerance": int(number)} | ({"unit": unit.strip()} if unit else {})
+            return {"tolerance": int(number)} | ({"unit": unit.strip()} if unit else {})
         relative = text.endswith("%")
         number_ = Decimal(text.removesuffix("%").lstrip("±").strip()) / (100 if relative else 1)
         if not number_.is_finite() or number_ < 0:
             raise ValueError(text)
-        return {"type": "NumericTolerance", "tolerance": float(number_), "mode": "relative" if relative else "absolute"}
+        return {"tolerance": float(number_), "mode": "relative" if relative else "absolute"}
     except (InvalidOperation, ValueError, OverflowError):
         hint = "3 days" if type_ == "date" else "5 % or 0.5"
         raise CellProblem("tolerance", f"{text!r:.80} is no tolerance; write it like {hint}") from None
@@ -211,17 +248,17 @@ def _tolerance(type_: str, text: str) -> Spec:
 # and back
 
 
-def written_field(spec: Spec, whole: bool, facets: Collection[str]) -> dict[str, Cell] | None:
+def written_field(spec: Spec, whole: bool, facets: Collection[str], mark: str = "") -> dict[str, Cell] | None:
     """The cells that are read as this field, of facets that have a column; None where there are none."""
     with suppress(KeyError, TypeError, AttributeError, ValueError):  # of templates that are wrong
         type_ = f"choice: {write_list(spec['literal_values'])}" if spec["type"] == "literal" else TYPES[spec["type"]][0]
-        for truth in _truths(spec["ground_truth"]):
+        for truth in _truths(spec, mark):
             cells: dict[str, Cell] = {"field": spec["name"], "type": type_, "expected": truth}
             for words in _descriptions(spec["description"]):
-                for way in _ways(spec["verify_with"], spec["type"]):
+                for way in _ways(spec["verify_with"], spec["type"], mark):
                     found = {facet: cell for facet, cell in {**cells, **words, **way}.items() if facet in facets}
                     with suppress(CellProblem):
-                        if _same(read_field(found, whole), spec):
+                        if _same(read_field(found, whole, mark), spec):
                             return found
     return None
 
@@ -230,11 +267,16 @@ def _same(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _truths(truth: Any) -> Iterator[Cell]:
+def _truths(spec: Spec, mark: str) -> Iterator[Cell]:
+    truth = spec["ground_truth"]
     if isinstance(truth, bool):
         yield "yes" if truth else "no"
-    elif isinstance(truth, float) and truth.is_integer() and abs(truth) < LARGEST:
-        yield int(truth)
+    elif isinstance(truth, int | float):
+        if isinstance(truth, float) and truth.is_integer() and abs(truth) < LARGEST:
+            truth = int(truth)
+        yield (number := _number(truth, mark))
+        if match := UNIT.fullmatch(spec["description"]):
+            yield f"{number} {match[2]}"
     elif isinstance(truth, list):
         yield from (write_list(truth), " | ".join(truth), json.dumps(truth, ensure_ascii=False))
     else:
@@ -249,19 +291,28 @@ def _descriptions(text: str) -> Iterator[dict[str, str]]:
     yield {"description": text}
 
 
-def _ways(primitive: Spec, type_: str) -> Iterator[dict[str, str]]:
+def _number(number: float, mark: str) -> Cell:
+    """The cell of a number; a text, where it is written with a comma."""
+    return repr(number).replace(POINT, COMMA) if mark == COMMA and isinstance(number, float) else number
+
+
+def _ways(primitive: Spec, type_: str, mark: str) -> Iterator[dict[str, str]]:
     yield {}
     if "tolerance" in primitive:
         amount = primitive["tolerance"]
         if type_ == "date":
-            yield {"tolerance": f"{amount} {primitive.get('unit', '')}".strip()}
+            cell = f"{amount} {primitive.get('unit', '')}".strip()
         elif primitive.get("mode") == "relative":
-            yield {"tolerance": f"{(Decimal(repr(amount)) * 100).normalize():f} %"}
+            share = f"{(Decimal(repr(amount)) * 100).normalize():f}"
+            cell = f"{share.replace(POINT, COMMA if mark == COMMA else POINT)} %"
         else:
-            yield {"tolerance": repr(amount)}
-    maps = [item["mapping"] for item in primitive.get("normalize", ()) if isinstance(item, dict)]
-    if len(maps) == 1:
-        yield {"aliases": write_list(list(maps[0]))}
-    for word in (*WORDS, *SEARCHES, str(primitive.get("type"))):
+            cell = text_of(_number(amount, mark))
+        yield {"tolerance": cell}
+        yield {"tolerance": cell, "compare": str(primitive.get("type"))}
+    name = str(primitive.get("type"))
+    if aliases := primitive.get("aliases"):
+        yield {"aliases": write_list(aliases)}
+        yield {"aliases": write_list(aliases), "compare": name}
+    for word in (*WORDS, *SEARCHES, name):
         yield {"compare": word}
     yield {"compare": json.dumps(primitive, ensure_ascii=False)}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 from attrs import evolve, frozen
@@ -13,10 +14,11 @@ from karenina_template.declarative_templates import template_problems
 
 from karenina_core.values.question import Question
 
-from .cells import Cell, is_blank, parsed, read_list, text_of, write_list
+from .cells import Cell, is_blank, parsed, plain_cell, read_list, text_of, write_list
 from .columns import CUSTOM, FACETS, Layout
-from .fields import CellProblem, read_field, written_field
+from .fields import NUMBERS, CellProblem, may_be_number, read_field, written_field
 from .sheets import Problems, Row
+from .written import decimal_mark
 
 DECLARATIVE = "karenina-template"
 LONGEST_ID = 40
@@ -26,8 +28,6 @@ PARTS = {
     **{"type": "type", "description": "description"},
 }
 """Part of a field in the declarative language -> facet."""
-PLAIN = (str, bool, int, float, list, dict)
-"""What JSON holds; the rest becomes a text."""
 Cells = dict[str, Cell]
 
 
@@ -105,9 +105,7 @@ class Reader:
         elif specs:
             fields["answer_template"] = json.dumps({"fields": specs}, ensure_ascii=False)
         fields["custom_metadata"] = {
-            column: value if isinstance(value := first.cells[column], PLAIN) else text_of(value)
-            for column in self.layout.custom
-            if column in first.cells
+            column: plain_cell(first.cells[column]) for column in self.layout.custom if column in first.cells
         }
         if "raw_answer" not in fields and len(specs) == 1:
             fields["raw_answer"] = _expected(specs[0])
@@ -128,7 +126,7 @@ class Reader:
         specs, places = [], []
         for row, group, cells in slots:
             try:
-                specs.append(read_field(cells, whole=len(slots) == 1))
+                specs.append(read_field(cells, whole=len(slots) == 1, mark=self.layout.mark))
                 places.append((row, group))
             except CellProblem as error:
                 self.problems.add(row.number, group.get(error.facet, group["expected"]), str(error))
@@ -154,6 +152,20 @@ def _expected(spec: Mapping[str, Any]) -> str:
     )
 
 
+def mark_of(rows: Sequence[Mapping[str, Cell]], layout: Layout, delimiter: str | None) -> str:
+    """What stands before the decimals in these rows; nothing where they do not say it."""
+    return decimal_mark(number_texts(rows, layout), delimiter)
+
+
+def number_texts(rows: Sequence[Mapping[str, Cell]], layout: Layout) -> Iterator[str]:
+    """What may be a number, and is a text."""
+    for row in rows:
+        for group in layout.groups:
+            cells = {facet: row[column] for facet, column in group.items() if column in row}
+            if may_be_number(cells):
+                yield from (text for facet in NUMBERS if isinstance(text := cells.get(facet), str))
+
+
 # and back
 
 
@@ -177,7 +189,7 @@ def written_rows(question: Question, layout: Layout) -> list[Cells]:
             first[column] = question.custom_metadata[column]
     rows = [first]
     groups = layout.groups
-    fields = fields_of(question, layout.facets)
+    fields = fields_of(question, layout)
     if fields is not None:
         for number, cells in enumerate(fields):
             place, slot = divmod(number, len(groups))
@@ -189,16 +201,19 @@ def written_rows(question: Question, layout: Layout) -> list[Cells]:
     return [{column: cell for column, cell in row.items() if cell not in (None, "")} for row in rows]
 
 
-def fields_of(question: Question, facets: Collection[str]) -> list[Cells] | None:
-    """The cells of every field; None where the template has more than fields that these facets can say."""
+def fields_of(question: Question, layout: Layout) -> list[Cells] | None:
+    """The cells of every field; None where the template has more than fields for which there are columns."""
     if question.template_language != DECLARATIVE or question.placeholder_template:
         return None
     spec = parsed(question.answer_template or "")
     fields = spec.get("fields") if isinstance(spec, dict) and set(spec) == {"fields"} else None
     if not isinstance(fields, list) or not fields:
         return None
-    cells = [written_field(field, len(fields) == 1, facets) for field in fields if isinstance(field, dict)]
-    return [found for found in cells if found] if all(cells) and len(cells) == len(fields) else None
+    if not layout.groups or not all(isinstance(field, dict) for field in fields):
+        return None
+    places = zip(fields, cycle(layout.groups), strict=False)
+    cells = [written_field(field, len(fields) == 1, group, layout.mark) for field, group in places]
+    return [found for found in cells if found] if all(cells) else None
 
 
 def _json(value: Any) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from attrs import Factory, field, frozen
 
 from karenina_core.errors import BenchmarkError
 
-from .cells import Cell, is_blank, text_of
+from .cells import Cell, as_json, is_blank, text_of
 
-MOST_ROWS = 200_000
+MOST_ROWS = 200_000  # as MOST_COLUMNS
 MOST_COLUMNS = 1_000
 """Chosen: far above what people fill in, and a broken file of as many is refused within seconds."""
+MOST_TITLES = 20
+"""Rows above the names of columns; chosen: a title, a date and a few lines of explanation."""
 SHOWN = 20
 """Problems that an error lists; chosen: they fit on a screen."""
 Note = tuple[str, str]
@@ -71,14 +74,20 @@ def sheet_of(
     notes: Mapping[tuple[int, int], Note] | None = None,
     *,
     header: int = 1,
-    **about: Any,
+    named: Callable[[Sequence[Cell]], bool] = bool,
+    facts: Mapping[str, Any] | None = None,
+    textual: bool = False,
 ) -> Sheet:
-    """The sheet whose first record names the columns. `notes` are by row and column, from 1 and 0 on; `header`
-    is the number of the first record.
+    """The sheet whose columns are named by the first record for which `named` says so, else by the very first one.
+    What is above is kept in the facts, as `above`. `notes` are by row and column, from 1 and 0 on; `header` is the
+    number of the first record.
 
     Raises BenchmarkError for too many cells, and for columns with content that have no name or share one.
     """
     problems, rows, columns = Problems(label), [], dict[int, str]()
+    unnamed: dict[int, list[int]] = {}
+    above, records = _titles(iter(records), named)
+    header += len(above)
     for number, record in enumerate(records, header):
         if len(record) > MOST_COLUMNS and any(not is_blank(cell) for cell in record[MOST_COLUMNS:]):
             raise BenchmarkError(f"{label}, row {number} has more than {MOST_COLUMNS} columns; delete some")
@@ -89,21 +98,33 @@ def sheet_of(
             columns = {place: text_of(cell) for place, cell in filled.items()}
             continue
         for place in filled.keys() - columns.keys():
-            problems.add(
-                number, None, f"the cell in column {letters(place)} is in a column without a name; give it one"
-            )
+            unnamed.setdefault(place, []).append(number)
         cells = {name: cell for place, name in columns.items() if (cell := record_cell(record, place)) is not None}
         if filled:
             said = {name: found for place, name in columns.items() if (found := (notes or {}).get((number, place)))}
             rows.append(Row(number, cells, said))
     names = list(columns.values())
     if not names:
-        problems.add(1, None, "names no columns; write their names into the first row")
+        problems.add(header, None, "names no columns; write their names into this row")
+    for place, numbers in sorted(unnamed.items()) if names else ():
+        more = f" (and {len(numbers) - 1} more rows)" if numbers[1:] else ""
+        column = letters(place)
+        problems.add(numbers[0], None, f"the cell in column {column}{more} is in a column without a name; give it one")
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        problems.add(1, name, "occurs twice; rename one")
+        problems.add(header, name, "occurs twice; rename one")
     problems.check()
-    heads = {name: found for place, name in columns.items() if (found := (notes or {}).get((1, place)))}
-    return Sheet(label=label, columns=tuple(names), rows=rows, notes=heads, **about)
+    heads = {name: found for place, name in columns.items() if (found := (notes or {}).get((header, place)))}
+    about = {**(facts or {}), **({"above": above} if above else {})}
+    return Sheet(label=label, columns=tuple(names), rows=rows, notes=heads, facts=about, textual=textual)
+
+
+def _titles(
+    records: Iterator[Sequence[Cell]], named: Callable[[Sequence[Cell]], bool]
+) -> tuple[list[list[Any]], Iterator[Sequence[Cell]]]:
+    """The records above the names of columns, as JSON, and the others."""
+    first = list(islice(records, MOST_TITLES + 1))
+    place = next((place for place, record in enumerate(first) if named(record)), 0)
+    return [list(map(as_json, record)) for record in first[:place]], chain(first[place:], records)
 
 
 def record_cell(record: Sequence[Cell], place: int) -> Cell:

@@ -7,27 +7,32 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 
 from karenina_calls.files.bounded import MOST_BYTES, json_bounded
 
 from karenina_core.errors import BenchmarkError
 
 from .cells import Cell, text_of
-from .sheets import Sheet, sheet_of
+from .sheets import MOST_TITLES, Sheet, sheet_of
 
 DELIMITERS = (",", ";", "\t", "|")
+WESTERN, MARKED = "cp1252", "utf-8-sig"
+"""What programs of Western Europe write that write no Unicode, and UTF-8 with the mark by which they know it."""
+UNPRINTED = re.compile(r"[\0-\x08\x0e-\x1f\x7f]")
 INERT = "'"
 ACTIVE = re.compile(r"'*[\s\0\ufeff\u200b-\u200f\u2060]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*[\t\r\n]")
 """How texts begin that a spreadsheet program might take for a formula or a command."""
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def read_delimited(data: bytes, label: str, suffix: str) -> Sheet:
+def read_delimited(data: bytes, label: str, suffix: str, named: Callable[[Sequence[Cell]], bool] = bool) -> Sheet:
     """The sheet in a file of separated values. Raises BenchmarkError."""
-    text = _decoded(data, label)
+    text, encoding = _decoded(data, label)
     csv.field_size_limit(MOST_BYTES)
-    delimiter = "\t" if suffix == ".tsv" else max(DELIMITERS, key=lambda mark: _columns(text, mark))
+    delimiter = "\t" if suffix == ".tsv" else max(DELIMITERS, key=lambda mark: _columns(text, mark, named))
     records: list[list[str]] = []
     try:
         for record in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
@@ -35,24 +40,35 @@ def read_delimited(data: bytes, label: str, suffix: str) -> Sheet:
     except csv.Error as error:
         what = "put quotation marks around cells that hold quotation marks, delimiters or line breaks"
         raise BenchmarkError(f"{label}, row {len(records) + 1}: {error}; {what}") from None
-    return sheet_of(
-        label, records, facts={"delimiter": delimiter, "lines": "\r\n" if "\r\n" in text else "\n"}, textual=True
+    facts = {"delimiter": delimiter, "lines": "\r\n" if "\r\n" in text else "\n", "encoding": encoding}
+    return sheet_of(label, records, named=named, facts=facts, textual=True)
+
+
+def _columns(text: str, delimiter: str, named: Callable[[Sequence[Cell]], bool]) -> tuple[bool, int]:
+    """Whether there are names of columns with this delimiter, and how many, else of how many cells the first row is."""
+    try:
+        first = list(
+            islice(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), MOST_TITLES + 1)
+        )
+    except csv.Error:
+        return False, 0
+    return max(
+        ((True, len(record)) for record in first if named(record)), default=(False, len(first[0]) if first else 0)
     )
 
 
-def _columns(text: str, delimiter: str) -> int:
-    try:
-        return len(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), ()))
-    except csv.Error:
-        return 0
-
-
-def _decoded(data: bytes, label: str) -> str:
+def _decoded(data: bytes, label: str, other: str | None = WESTERN) -> tuple[str, str]:
+    """The text, and the encoding to write it in again. `other` is what a file may be in that is not Unicode."""
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    marked = wide or data.startswith(codecs.BOM_UTF8)
     try:
-        return data.decode("utf-16" if wide else "utf-8-sig")
+        return data.decode("utf-16" if wide else "utf-8-sig"), MARKED if marked else "utf-8"
     except UnicodeDecodeError as error:
-        raise BenchmarkError(f"{label}: not UTF-8 at byte {error.start}; save it as 'CSV UTF-8', or as .xlsx") from None
+        place = error.start
+    with suppress(UnicodeDecodeError):
+        if other and not marked and UNPRINTED.search(text := data.decode(other)) is None:
+            return text, other
+    raise BenchmarkError(f"{label}: not UTF-8 at byte {place}; save it as 'CSV UTF-8', or as .xlsx")
 
 
 def _read(cell: str) -> str:
@@ -65,19 +81,29 @@ def _written(cell: Cell) -> str:
     return INERT + text if ACTIVE.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def write_delimited(columns: Sequence[str], rows: Sequence[Mapping[str, Cell]], delimiter: str, lines: str) -> bytes:
-    """Raises UnicodeEncodeError for lone surrogates."""
+def write_delimited(
+    records: Iterable[Sequence[Cell]], delimiter: str, lines: str, encoding: str | None = None
+) -> bytes:
+    """In this encoding as far as it has all letters. Without one, UTF-8, marked as such where spreadsheet programs
+    would take it for something else.
+
+    Raises UnicodeEncodeError for lone surrogates.
+    """
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=delimiter, lineterminator=lines)
-    writer.writerow(map(_written, columns))
-    writer.writerows([_written(row.get(column)) for column in columns] for row in rows)
-    return out.getvalue().encode("utf-8")
+    writer.writerows(map(_written, record) for record in records)
+    text = out.getvalue()
+    if encoding == WESTERN:
+        with suppress(UnicodeEncodeError):
+            return text.encode(WESTERN)
+    plain = encoding == "utf-8" or (encoding is None and text.isascii())
+    return text.encode("utf-8" if plain else MARKED)
 
 
 def read_lines(data: bytes, label: str) -> Sheet:
     """The sheet in a file of JSON objects, one a line: their keys are columns. Raises BenchmarkError."""
     found: list[dict[str, Cell]] = []
-    for number, line in enumerate(_decoded(data, label).split("\n"), 1):
+    for number, line in enumerate(_decoded(data, label, None)[0].split("\n"), 1):
         if not line.strip():
             found.append({})
             continue

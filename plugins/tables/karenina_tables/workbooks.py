@@ -13,7 +13,7 @@ import posixpath
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,10 +21,10 @@ from attrs import evolve
 
 from karenina_core.errors import BenchmarkError, PluginError, did_you_mean, one_line
 
-from .cells import Cell, text_of
-from .sheets import MOST_ROWS, Note, Sheet, sheet_of
+from .cells import Cell, Percent, text_of
+from .sheets import MOST_ROWS, MOST_TITLES, Note, Sheet, letters, sheet_of
 
-MOST_PARTS = 1_000
+MOST_PARTS = 1_000  # files of the archive; chosen: there is one for each sheet
 MOST_UNPACKED = 64 * 1024 * 1024
 """Bytes; chosen: 100,000 questions of 500 characters fit."""
 PIECE = 4_000
@@ -54,8 +54,11 @@ def openpyxl_module(name: str = "openpyxl") -> Any:
         ) from error
 
 
-def read_workbook(data: bytes, label: str, wanted: str | None, hidden: str = "") -> Sheet:
-    """The sheet of this name, or the first one. `hidden` is a column that may go on in others.
+def read_workbook(
+    data: bytes, label: str, wanted: str | None, hidden: str = "", named: Callable[[Sequence[Cell]], bool] = bool
+) -> Sheet:
+    """The sheet of this name; without one the first that has names of columns as `named` knows them, else the first.
+    `hidden` is a column that may go on in others.
 
     Raises BenchmarkError for anything that is no such file.
     """
@@ -66,20 +69,22 @@ def read_workbook(data: bytes, label: str, wanted: str | None, hidden: str = "")
             warnings.simplefilter("ignore")  # of validation rules and the like, which are not read
             book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
             names = [sheet.title for sheet in book.worksheets]
-            name = names[0] if wanted is None and names else wanted
+            name = wanted
+            if wanted is None:
+                name = next((one for one in names if any(map(named, _records(book[one], MOST_TITLES)))), *names[:1])
             records = [] if name not in names else [*_records(book[name])]
         notes = _notes(data, str(name)) if name in names else {}
     except Exception as error:  # openpyxl and the parsers beneath it raise anything for a broken file
         if isinstance(error, BenchmarkError):
             raise
         raise BenchmarkError(
-            f"{label} cannot be read as a workbook: {one_line(error)}; save it anew as .xlsx"
+            f"{label} cannot be read as a workbook: {one_line(error)}; save it again as .xlsx"
         ) from error
     if name not in names:
         there = ", ".join(map(repr, names)) or "none"
         raise BenchmarkError(f"{label} has no sheet {wanted!r}{did_you_mean(str(wanted), names)}; there is: {there}")
     about = f"{label}, sheet {name!r}"
-    return _joined(sheet_of(about, records, notes, facts={"sheet": name}), hidden)
+    return _joined(sheet_of(about, records, notes, named=named, facts={"sheet": name}), hidden)
 
 
 def _joined(sheet: Sheet, column: str) -> Sheet:
@@ -121,14 +126,22 @@ def _measured(data: bytes, label: str) -> None:
         )
 
 
-def _records(sheet: Any) -> Iterator[list[Cell]]:
+def _records(sheet: Any, most: int = MOST_ROWS) -> Iterator[list[Cell]]:
     sheet.reset_dimensions()  # what the file says of its own size may be wrong
     cells = 0
-    for row in sheet.iter_rows(max_row=MOST_ROWS + 1, values_only=True):
+    for row in sheet.iter_rows(max_row=most + 1):
         cells += len(row)
         if cells > MOST_CELLS:
             raise BenchmarkError(f"sheet {sheet.title!r} has more than {MOST_CELLS} cells; delete what is not needed")
-        yield [_unescaped(cell) if isinstance(cell, str) else cell for cell in row]
+        yield [_value(cell) for cell in row]
+
+
+def _value(cell: Any) -> Cell:
+    value = cell.value
+    if isinstance(value, str):
+        return _unescaped(value)
+    in_percent = type(value) in (int, float) and cell.number_format.rstrip().endswith("%")
+    return Percent(value) if in_percent else value
 
 
 def _unescaped(text: str) -> str:
@@ -147,7 +160,7 @@ def _notes(data: bytes, name: str) -> dict[tuple[int, int], Note]:
         for _, kind, target in _relations(packed, path):
             if not kind.endswith("/comments") or target not in packed.namelist():
                 continue
-            authors = ["".join(node.itertext()) for node in _nodes(packed, target, "author")]
+            authors = [_unescaped("".join(node.itertext())) for node in _nodes(packed, target, "author")]
             for node in _nodes(packed, target, "comment"):
                 row, column = _place(node.get("ref", ""))
                 who = int(node.get("authorId", "0"))
@@ -188,9 +201,10 @@ def write_workbook(
     notes: Sequence[Mapping[str, Note]],
     name: str,
     hidden: str,
+    above: Sequence[Sequence[Cell]] = (),
 ) -> bytes:
     """`notes` are those at the names of columns and then those of each row. The column `hidden` is not shown, and goes
-    on in others where a cell cannot hold it.
+    on in others where a cell cannot hold it. `above` are rows without columns over their names.
 
     Raises ValueError for a text that is too long for a cell.
     """
@@ -204,17 +218,18 @@ def write_workbook(
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.title = UNTITLED.sub(" ", name).strip("' ")[:LONGEST_TITLE] or "questions"
-    sheet.freeze_panes = "A2"
-    for number, (row, said) in enumerate(zip(({c: c for c in columns}, *rows), notes, strict=True), 1):
-        for place, column in enumerate(columns, 1):
-            value = row.get(column)
-            if value is None:
-                continue
-            cell = sheet.cell(number, place)
-            cell.alignment = top
-            _fill(cell, value, column)
-            if number == 1:
-                cell.font = bold
+    header = len(above) + 1
+    sheet.freeze_panes = f"A{header + 1}"
+    records = (*above, columns, *([row.get(column) for column in columns] for row in rows))
+    for number, record in enumerate(records, 1):
+        for place, value in enumerate(record):
+            if value is not None:
+                cell = sheet.cell(number, place + 1)
+                cell.alignment = top
+                _fill(cell, value, columns[place] if place < len(columns) else letters(place))
+                if number == header:
+                    cell.font = bold
+    for number, said in enumerate(notes, header):
         for column, (text, author) in said.items():
             sheet.cell(number, columns.index(column) + 1).comment = comment(_escaped(text), _escaped(author))
     for place, column in enumerate(columns, 1):
@@ -230,8 +245,11 @@ def write_workbook(
 def _fill(cell: Any, value: Cell, column: str) -> None:
     if not isinstance(value, str | list | dict):
         cell.value = value
+        if isinstance(value, Percent):
+            decimals = len(value.shown.partition(".")[2])
+            cell.number_format = f"0.{'0' * decimals}%" if decimals else "0%"
         if cell.data_type == "n" and (isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))):
-            cell._value = repr(value)  # openpyxl would write 16 digits
+            cell._value = repr(float(value) if isinstance(value, float) else value)  # openpyxl would write 16 digits
         return
     text = _escaped(text_of(value))
     if len(text) > MOST_CHARACTERS:

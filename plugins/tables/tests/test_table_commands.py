@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ import pandas
 import polars
 import pytest
 from attrs import evolve
+from click.testing import CliRunner, Result
+from karenina_cli import root
 from karenina_tables.benchmarks import read_sheet
 from karenina_tables.cells import text_of
 
@@ -27,15 +28,15 @@ ANSWERS = SHEET.with_name("answers.json")
 CHECKPOINTS = Path(__file__).parent / "data"
 
 
-def karenina(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("karenina")), *map(str, words)]
-    env = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+def karenina(folder: Path, *words: object) -> Result:
+    unset = {name: None for name in os.environ if name.startswith("KARENINA_")}
+    with contextlib.chdir(folder):
+        return CliRunner(env=unset).invoke(root.karenina, list(map(str, words)), prog_name="karenina")
 
 
 def ran(folder: Path, *words: object) -> str:
     done = karenina(folder, *words)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     return done.stdout
 
 
@@ -79,7 +80,7 @@ def test_the_sheet_has_what_a_tutorial_needs() -> None:
 def test_import_shows_what_columns_are_and_the_mapping_decides(tmp_path: Path) -> None:
     (tmp_path / "fragen.csv").write_text("Frage,Antwort,Prüfer\nWas spaltet Laktose?,Laktase,AB\n", "utf-8")
     refused = karenina(tmp_path, "benchmark", "import", "fragen.csv", "-o", "b.jsonld")
-    assert refused.returncode == 1
+    assert refused.exit_code == 1
     assert "Error: fragen.csv: no column is called question; say which one is" in refused.stderr
     assert not (tmp_path / "b.jsonld").exists()
     columns = ("--map", "Frage=question", "--map", "Antwort=expected")
@@ -98,7 +99,7 @@ def test_import_shows_what_columns_are_and_the_mapping_decides(tmp_path: Path) -
 )
 def test_wrong_usage(words: tuple[Any, ...], message: str, tmp_path: Path) -> None:
     done = karenina(tmp_path, "benchmark", *words)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.exit_code, done.stdout) == (2, "")
     assert message in done.stderr
 
 

@@ -7,7 +7,7 @@ import datetime
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from karenina_tables import karenina_load_benchmark, karenina_save_benchmark
 from karenina_tables.benchmarks import read_sheet
 from karenina_tables.cells import read_list, write_list
+from karenina_tables.columns import FACETS
 from karenina_tables.sheets import Sheet
 from karenina_tables.texts import write_delimited, write_lines
 from karenina_tables.workbooks import write_workbook
@@ -60,15 +61,26 @@ FIELDS: tuple[Mapping[str, Any], ...] = (
     {},
     {"expected": "Lactase", "aliases": "LPH; Lactase-Phlorizin", "field": "enzyme"},
     {"expected": "23", "unit": "pairs"},
-    {"expected": " 5.50", "type": "Number", "tolerance": "5%", "description": "How much (in all)"},
+    {"expected": "KRAS", "compare": "AliasMatch", "aliases": "K-ras"},
     {"expected": "Yes", "type": "boolean"},
     {"expected": "2024-05-31", "tolerance": "3 days"},
     {"expected": "EGFR | KRAS", "compare": "All of", "field": "the genes"},
     {"expected": "up", "type": "choice: up, down"},
     {"expected": "a, b", "type": "list", "compare": "OrderedMatch"},
-    {"expected": "x", "compare": '{"type": "NumericRange", "min": 1,  "max": 2}', "type": "number"},
     {"expected": "gout, jaw", "compare": "contains any"},
 )
+
+WITH_POINT = {"expected": " 5.50", "type": "Number", "tolerance": "5%", "description": "How much (in all)"}
+WITH_COMMA: tuple[Mapping[str, Any], ...] = (
+    {"expected": "0,5 mg"},
+    {"expected": "1,250", "unit": "g/mol", "tolerance": "± 0,05"},
+    {"expected": "299.792,458", "type": "number", "compare": "NumericTolerance", "tolerance": "1,5 %"},
+    {"expected": "11.01.1922"},
+    {"expected": "ja"},
+    {"expected": "0,5 mg", "compare": "QuantityMatch", "tolerance": "5 %"},
+    {"expected": "0,5", "type": "text"},
+)
+"""Numbers as much of Europe writes them; in one sheet with 5.50, 1,250 may be either."""
 
 
 @st.composite
@@ -77,11 +89,12 @@ def sheets(draw: st.DrawFn, typed: bool = False) -> list[dict[str, Any]]:
     cell = (TYPED | DATE) if typed else CELL
     questions = draw(st.lists(CELL.filter(str.strip), min_size=1, max_size=4, unique_by=str.strip))
     own = draw(st.lists(st.sampled_from(["reviewer", "Comment", "checked on", "=odd", "Ä ö"]), unique=True))
+    known = (*FIELDS, *WITH_COMMA) if draw(st.booleans()) else (*FIELDS, WITH_POINT)
     rows: list[dict[str, Any]] = []
     for number, question in enumerate(questions):
         row: dict[str, Any] = {"Question": question, "Reference": draw(CELL), "tags": draw(CELL), "URL": draw(CELL)}
         row |= {"author": draw(CELL), "Notes": draw(CELL)} | {name: draw(cell) for name in own}
-        fields = draw(st.lists(st.sampled_from(FIELDS[:9] + FIELDS[10:]), max_size=3).filter(_fits))
+        fields = draw(st.lists(st.sampled_from(known), max_size=3).filter(_fits))
         rows.append(row | (fields[0] if fields else {}))
         for place, field in enumerate(fields[1:], 2):
             again = draw(st.sampled_from([question, None]))
@@ -90,21 +103,50 @@ def sheets(draw: st.DrawFn, typed: bool = False) -> list[dict[str, Any]]:
             )
         if len(fields) > 1:
             rows[-len(fields)]["field"] = "part 1"
+    if draw(st.booleans()):
+        rows = _wide(rows)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return [dict.fromkeys(columns) | {name: value for name, value in row.items() if value != ""} for row in rows]
+
+
+def _wide(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same questions with the cells of their second and third fields in columns of their own."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        if "Reference" in row:
+            found.append({f"{name} 1" if name in FACETS else name: cell for name, cell in row.items()})
+            place = 1
+        else:
+            place += 1
+            found[-1] |= {f"{name} {place}": cell for name, cell in row.items() if name in FACETS}
+    return found
 
 
 def _fits(fields: list[Mapping[str, Any]]) -> bool:
     return {} not in fields or len(fields) == 1
 
 
-def written(suffix: str, rows: list[dict[str, Any]]) -> bytes:
+Notes = Sequence[Mapping[str, tuple[str, str]]]
+
+
+def written(suffix: str, rows: list[dict[str, Any]], notes: Notes = (), above: Sequence[list[str]] = ()) -> bytes:
     columns = list(rows[0])
     if suffix == ".xlsx":
-        return write_workbook(columns, rows, [{}] * (len(rows) + 1), "Items", "")
+        return write_workbook(columns, rows, notes or [{}] * (len(rows) + 1), "Items", "", above)
     if suffix == ".jsonl":
         return write_lines(columns, rows)
-    return write_delimited(columns, rows, "\t" if suffix == ".tsv" else ";", "\r\n")
+    records = [*above, columns, *([row.get(column) for column in columns] for row in rows)]
+    return write_delimited(records, "\t" if suffix == ".tsv" else ";", "\r\n")
+
+
+@st.composite
+def surroundings(draw: st.DrawFn, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Notes at cells, and rows above the names of columns."""
+    note = st.fixed_dictionaries({}, optional={name: st.tuples(TEXT, TEXT) for name in list(rows[0])[:3]})
+    filled = [dict.fromkeys(rows[0], "x"), *rows]
+    notes = [{name: said for name, said in draw(note).items() if row.get(name)} for row in filled]
+    titles = st.sampled_from([["Items of the clinic"], ["", "", "What is right, or wrong"], [""]])
+    return {"notes": notes, "above": draw(st.lists(titles, max_size=3))}
 
 
 def through(benchmark: BenchmarkData, name: str) -> BenchmarkData:
@@ -116,7 +158,9 @@ def through(benchmark: BenchmarkData, name: str) -> BenchmarkData:
 
 
 def content(sheet: Sheet) -> list[Any]:
-    return [list(sheet.columns), *([repr(row.cells.get(column)) for column in sheet.columns] for row in sheet.rows)]
+    rows = [[repr(row.cells.get(column)) for column in sheet.columns] for row in sheet.rows]
+    said = [sheet.notes, *(row.notes for row in sheet.rows)]
+    return [list(sheet.columns), rows, said, [list(filter(None, row)) for row in sheet.facts.get("above", ())]]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -125,7 +169,7 @@ def content(sheet: Sheet) -> list[Any]:
 def test_a_table_that_became_a_benchmark_becomes_the_same_table(suffix: str, data: st.DataObject) -> None:
     rows = data.draw(sheets(typed=suffix in (".xlsx", ".jsonl")))
     path = Path(f"table{suffix}")
-    before = written(suffix, rows)
+    before = written(suffix, rows, **data.draw(surroundings(rows)))
     benchmark = karenina_load_benchmark(path, before, APP, {})
     assert benchmark is not None
     kept = through(benchmark, "b.jsonld")
@@ -227,7 +271,7 @@ def test_any_cell_is_read_or_refused(cell: Any, column: str) -> None:
             name: st.sampled_from(
                 [None, 1, "x", [], {}, {"": {}}, {"q": 1}, {"q": {"0": {"question": 1}}}, {"q": {"x": {}}}]
             )
-            for name in ("columns", "cells", "notes", "sheet", "delimiter", "lines")
+            for name in ("columns", "cells", "notes", "sheet", "delimiter", "lines", "decimal", "above", "encoding")
         },
     )
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import datetime
 import io
@@ -16,6 +17,8 @@ from typing import Any
 
 import openpyxl
 import pytest
+from attrs import evolve
+from karenina_tables.benchmarks import read_sheet
 from karenina_tables.columns import layout_of
 from karenina_tables.fields import read_field
 from karenina_tables.questions import readable_id
@@ -67,7 +70,7 @@ def test_columns_are_guessed(columns: tuple[str, ...], targets: tuple[str, ...])
 
 def test_the_mapping_decides(make: Make) -> None:
     path = make("Frage;Antwort;tags\nWas spaltet Laktose?;Laktase;x\n")
-    with pytest.raises(BenchmarkError, match=r"sheet.csv: no column is called question; .*'Frage'=question"):
+    with pytest.raises(BenchmarkError, match=r"sheet.csv: no column is called question; .*There is: 'Frage', 'Antw"):
         Benchmark.load(path)
     benchmark = Benchmark.from_table(path, columns={"Frage": "question", "Antwort": "expected", "tags": "custom"})
     (question,) = benchmark
@@ -193,7 +196,10 @@ def test_the_language_of_a_template_column_is_found_out(make: Make) -> None:
             "column 'compare': RegexMatch: parameter 'pattern' is missing",
         ),
         ("question,expected,compare\na?,5,Fuzzy\n", "column 'compare': unknown primitive 'Fuzzy'"),
-        ("question,expected,aliases\na?,5,five\n", "column 'aliases': are other words for an expected text"),
+        (
+            "question,expected,aliases\na?,5,five\n",
+            "column 'aliases': are other words for a text, and '5' is taken for a whole number",
+        ),
         ("question,expected,field\na?,5,verify\n", "row 2, column 'field': 'verify' is taken"),
         ("question,field,expected\na?,x,\n", "row 2, column 'expected': is empty"),
         (
@@ -236,10 +242,150 @@ def test_a_row_of_json_lines_is_its_line(make: Make) -> None:
         )
 
 
-def test_another_encoding_says_how_to_save(make: Make) -> None:
-    with pytest.raises(BenchmarkError, match=r"not UTF-8 at byte 10; save it as 'CSV UTF-8', or as .xlsx"):
-        Benchmark.load(make("question\nW\xe4r?\n".encode("latin-1")))
+@pytest.mark.parametrize(("encoding", "warned"), [("utf-8", 0), ("utf-8-sig", 0), ("cp1252", 1)])
+def test_a_file_is_written_in_the_encoding_that_it_came_in(encoding: str, warned: int, make: Make) -> None:
+    data = "question;reviewer\nWär?;Ä\n".encode(encoding)
+    benchmark = Benchmark.load(make(data))
+    assert (benchmark.questions[0].question, len(benchmark.warnings)) == ("Wär?", warned)
+    assert benchmark.save(make(b"", "again.csv")).read_bytes() == data
+    (question,) = benchmark
+    odd = benchmark.with_questions([evolve(question, custom_metadata={"reviewer": "\u6c34"})])
+    written = odd.save(make(b"", "odd.csv")).read_bytes()
+    assert written.decode("utf-8-sig").splitlines()[1] == "Wär?;\u6c34"
+
+
+def test_what_is_no_text_says_how_to_save(make: Make) -> None:
+    for data in (b"question\nW\xe4r?\x00\n", b"question\nW\x81r?\n", codecs.BOM_UTF8 + b"question\n\xe4?\n"):
+        with pytest.raises(BenchmarkError, match=r"not UTF-8 at byte \d+; save it as 'CSV UTF-8', or as .xlsx"):
+            Benchmark.load(make(data))
     assert Benchmark.load(make("question\nWär?\n".encode("utf-16"))).questions[0].question == "Wär?"
+
+
+def test_a_new_table_is_marked_as_unicode_where_spreadsheet_programs_would_not_know(make: Make) -> None:
+    for text, marked in (("War?", False), ("Wär?", True)):
+        path = Benchmark(name="b", questions=[Question(question=text, id="q")]).save(make(b"", "new.csv"))
+        assert path.read_bytes().startswith(codecs.BOM_UTF8) is marked
+
+
+@pytest.mark.parametrize("name", ["sheet.csv", "sheet.xlsx"])
+def test_titles_above_the_names_of_columns_stay(name: str, tmp_path: Path) -> None:
+    rows: list[list[Any]] = [
+        ["Items of the clinic", None, None],
+        [None, "What is right", None],
+        ["Question", "Expected", "Dr A"],
+        ["Which enzyme splits lactose?", "lactase", "ok"],
+        ["Which gene?", "CFTR", None],
+    ]
+    path = tmp_path / name
+    if name.endswith(".csv"):
+        path.write_text("".join(";".join(cell or "" for cell in row) + "\n" for row in rows), "utf-8")
+    else:
+        book = openpyxl.Workbook()
+        book.active.title = "Read me"
+        book.active.append(["How to fill this in"])
+        sheet = book.create_sheet("Items")
+        for row in rows:
+            sheet.append(row)
+        sheet.merge_cells("B2:C2")
+        sheet.column_dimensions["C"].hidden = True
+        book.save(path)
+    benchmark = Benchmark.load(path)
+    assert [q.custom_metadata for q in benchmark] == [{"Dr A": "ok"}, {}]
+    again = read_sheet(path, benchmark.save(tmp_path / f"again{path.suffix}").read_bytes())
+    assert [list(filter(None, row)) for row in again.facts["above"]] == [["Items of the clinic"], ["What is right"]]
+    assert again.columns == ("Question", "Expected", "Dr A")
+
+
+def test_a_share_in_percent_is_read_as_its_cell_shows_it(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["question", "expected", "weight"])
+    book.active.append(["Which share of air is oxygen?", 0.2095, 0.5])
+    for cell in ("B2", "C2"):
+        book.active[cell].number_format = "0.00%"
+    book.save(tmp_path / "book.xlsx")
+    benchmark = Benchmark.load(tmp_path / "book.xlsx")
+    (found,) = template(benchmark.questions[0])["fields"]
+    assert (found["ground_truth"], found["description"][-6:]) == (20.95, "(in %)")
+    assert benchmark.questions[0].custom_metadata == {"weight": 0.5}
+    benchmark.save(tmp_path / "b.jsonld")
+    Benchmark.load(tmp_path / "b.jsonld").save(tmp_path / "again.xlsx")
+    again = openpyxl.load_workbook(tmp_path / "again.xlsx").active
+    assert [(again[cell].value, again[cell].number_format) for cell in ("B2", "C2")] == [(0.2095, "0.00%"), (0.5, "0%")]
+    Benchmark.load(tmp_path / "b.jsonld").save(tmp_path / "again.jsonl")
+    assert Benchmark.load(tmp_path / "again.jsonl").questions == benchmark.questions
+
+
+@pytest.mark.parametrize(
+    ("cells", "mark", "found"),
+    [
+        ("18,015", ",", ("float", 18.015)),
+        ("18,015", ".", ("int", 18015)),
+        ("1.234", ",", ("int", 1234)),
+        ("1.234", "", ("float", 1.234)),
+        ("-195,8", "", ("float", -195.8)),
+        ("−195.8", "", ("float", -195.8)),
+        ("0,125", "", ("float", 0.125)),
+        ("299.792,458", "", ("float", 299792.458)),
+        ("1,234,567", "", ("int", 1234567)),
+        ("299 792 458", "", ("int", 299792458)),
+        ("1'000,5", "", ("float", 1000.5)),
+        ("11.01.1922", "", ("date", "1922-01-11")),
+        ("31/12/2024", "", ("date", "2024-12-31")),
+        ("12/31/2024", "", ("date", "2024-12-31")),
+        ("Nein", "", ("bool", False)),
+        ("WAHR", "", ("bool", True)),
+        ("1,2,3", "", ("str", "1,2,3")),
+        ("7A", "", ("str", "7A")),
+        ("BCL2", "", ("str", "BCL2")),
+        ("5 prime", "", ("str", "5 prime")),
+        ("1.2.3", "", ("str", "1.2.3")),
+        ("99.99.2024", "", ("str", "99.99.2024")),
+    ],
+)
+def test_values_as_people_write_them(cells: str, mark: str, found: tuple[str, Any]) -> None:
+    spec = read_field({"expected": cells}, mark=mark)
+    assert (spec["type"], spec["ground_truth"]) == found
+    assert read_field({"expected": cells, "type": "text"}, mark=mark)["ground_truth"] == cells
+
+
+@pytest.mark.parametrize(
+    ("written", "number", "unit"),
+    [("500 mg", 500, "mg"), ("0,5 mg/L", 0.5, "mg/L"), ("21 %", 21, "%"), ("7 A", 7, "A"), ("37.0°C", 37.0, "°C")],
+)
+def test_a_unit_behind_a_number_is_its_unit(written: str, number: float, unit: str) -> None:
+    for cells in ({"expected": written}, {"expected": written, "type": "number"}, {"expected": written, "unit": unit}):
+        spec = read_field(cells)
+        assert (spec["ground_truth"], spec["description"].rpartition(" (in ")[2]) == (number, f"{unit})")
+    assert read_field({"expected": written, "compare": "QuantityMatch"})["ground_truth"] == written
+
+
+def test_the_numbers_of_a_sheet_share_their_decimal_mark(make: Make) -> None:
+    def truths(text: str) -> list[Any]:
+        return [template(question)["fields"][0]["ground_truth"] for question in Benchmark.load(make(text))]
+
+    assert truths("question;expected\na?;18,015\n") == [18.015], "where cells end in semicolons, decimals have commas"
+    assert truths('question,expected\na?,"18,015"\nb?,"0,5"\n') == [18.015, 0.5]
+    assert truths('question,expected\na?,"18,015"\nb?,0.5\n') == [18015, 0.5]
+    assert truths('question,expected,tolerance\na?,"18,015","0,01"\n') == [18.015]
+    assert truths("question;expected;type\na?;0,5;text\nb?;1.125;number\n") == ["0,5", 1.125]
+    for text in ('question,expected\na?,"18,015"\n', 'question,expected\na?,"18,015"\nb?,0.5\nc?,"0,5"\n'):
+        with pytest.raises(BenchmarkError, match=r"row 2, column 'expected': '18,015' may be 18\.015 or 18015; write"):
+            truths(text)
+    with pytest.raises(BenchmarkError, match=r"'3/4/2024' may be 2024-04-03 or 2024-03-04; write one of these"):
+        truths("question,expected\na?,3/4/2024\n")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx", ".jsonl"])
+def test_numbers_with_commas_mean_the_same_in_every_format(suffix: str, make: Make, tmp_path: Path) -> None:
+    before = Benchmark.load(make("question;expected;tolerance\na?;18,015;1,5 %\nb?;1.234;\n"))
+    after = Benchmark.load(before.save(tmp_path / f"other{suffix}"))
+    assert [question.template for question in after] == [question.template for question in before]
+    changed = evolve(before.questions[0], answer_template=before.questions[0].answer_template.replace("18.0", "17.0"))
+    kept = before.with_questions([changed])
+    back = Benchmark.load(kept.save(tmp_path / f"kept{suffix}"))
+    assert [question.template for question in back] == [question.template for question in kept]
+    if suffix == ".csv":
+        assert "a?;17,015;1,5 %" in (tmp_path / "kept.csv").read_text("utf-8")
 
 
 def test_ids_are_short_words_of_the_question() -> None:

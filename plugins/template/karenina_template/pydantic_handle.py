@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 
 from karenina_core.errors import TemplateError, did_you_mean
@@ -19,7 +19,7 @@ from .language.answer import BaseAnswer, give_evidence, written_by_author
 from .language.author_code import author_code
 from .language.extraction import copied, extraction_class, fill, judge_schema, keys_of
 from .language.primitives.base import to_spec
-from .language.strategies import fields_of, strategy_name
+from .language.strategies import AllOf, fields_of, strategy_name
 from .language.to_json import plain
 from .language.verification import Comparison, Evidence, Finding, check_evidence, check_values, conclude, remarks_on
 from .lint.lint import lint_schema
@@ -28,6 +28,8 @@ from .rules import check_class, null_warnings
 
 THREAD = "karenina-template"
 """What may take long (checks of a template, searches for its patterns) holds up no other item there."""
+NOTHING_COMPARED = conclude({}, AllOf(), {})
+"""What follows from no verified field: of every item of most templates with a `verify` of their own."""
 Aside = Callable[[Callable[[], Any], str], Awaitable[Ended[Any]]]
 """How a call that may take long is made: as `in_own_thread` does it."""
 
@@ -148,7 +150,8 @@ class ModelFilled:
         accepted = self._evidence.accepted | frozenset(fields)
         for name in accepted:
             answer.__dict__[name] = _expected(answer, name)
-        evidence = evolve(self._evidence, accepted=accepted)
+        known = self._evidence
+        evidence = Evidence(known.trace, known.said, known.similarities, accepted)
         return ModelFilled(self._handle, answer, self._values, self._data, evidence)
 
     def not_acceptable(self) -> dict[str, str]:
@@ -165,6 +168,8 @@ class ModelFilled:
         if self._comparison is not None:
             return self._comparison
         verified = self._handle.cls.__verified__
+        if not verified:
+            return NOTHING_COMPARED
         # Once, before the author's code can change a field; texts and the trace cannot be changed.
         if self._findings is None:
             self._findings = check_values(verified, self._answer.__dict__, self._evidence)

@@ -242,6 +242,8 @@ def test_a_pydantic_model_is_the_mapping_of_its_fields() -> None:
 SPELLINGS = [
     ("cafe\u0301", "café"),
     ("TNF\u2011α", "TNF-α"),
+    ("\u2212195.8", "-195.8"),
+    ("5 \u00b5g", "5 \u03bcg"),
     ("TNF\u2010α", "TNF-α"),
     ("400\u00a0mg", "400 mg"),
     ("400\u202fmg", "400 mg"),

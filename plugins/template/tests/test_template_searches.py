@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from karenina_template.language.primitives.text import RegexMatch, TraceRegex
 from karenina_template.language.searches import SECONDS, Expression, expression, listed, run_patterns
-from karenina_vocabulary.handle import LONGEST_PATTERN
+from karenina_vocabulary.patterns import LONGEST_PATTERN
 from karenina_vocabulary.traits import RegexRubricTrait
 
 LAW = settings(
@@ -202,6 +202,24 @@ def test_a_pattern_that_takes_long_to_be_compiled_is_refused() -> None:
     for made in makers:
         with pytest.raises(ValueError, match="100,000 are the most"):
             made(pattern=longer)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("(?i)" + "".join(f"[{chr(200 + number)}-\U0010ffff]" for number in range(18_000)), "sets of characters"),
+        ("[^a-z]" * 16_000, "sets of characters"),
+        ("(" * 40_000 + ")" * 40_000, "nested too deeply"),
+    ],
+)
+def test_a_short_pattern_that_takes_long_to_be_compiled_is_refused_too(pattern: str, problem: str) -> None:
+    makers: tuple[Callable[..., Any], ...] = (expression, TraceRegex, partial(RegexRubricTrait, name="n"))
+    for made in makers:
+        with pytest.raises(ValueError, match=problem):
+            made(pattern=pattern)
+    usual = "[a-z]+[\u4e00-\u9fff]*[^\x00-\x7f]?" * 10
+    assert expression(usual).search("abcdefghijk") is not None
+    assert RegexRubricTrait(name="n", pattern=f"(?i){usual}").pattern.endswith(usual)
 
 
 def test_an_expression_can_be_copied_and_compared() -> None:

@@ -194,7 +194,7 @@ def run_checks(checks: Sequence[Check]) -> None:
         raise ExceptionGroup(f"{subject}: {len(failures)} of {len(checks)} checks failed; first: {first}", failures)
 
 
-SHOWN = 60
+SHOWN = 60  # characters
 
 
 def snapshot(value: Any) -> Any:

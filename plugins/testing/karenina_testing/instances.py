@@ -23,7 +23,7 @@ from .watch.loops import LONGEST_TURN, StillRunning, cancel, in_loop, watched_lo
 from .watch.source_lines import file_of, line_of_attribute, line_of_function, line_of_waiting
 
 WATCHED = (*HEAVY, "onnxruntime", "safetensors", "sentence_transformers", "tensorflow", "tokenizers", "transformers")
-LONGEST_PROBLEM = 1.0
+LONGEST_PROBLEM = 1.0  # seconds; `karenina plan` asks each plugin, and a person waits
 LONGEST_CALL = 120.0
 """A first call may load a model."""
 BEGINNINGS = (0.0, 0.05)

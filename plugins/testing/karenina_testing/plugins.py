@@ -14,13 +14,14 @@ from typing import Any, cast
 
 from attrs import evolve
 from karenina_calls.services.shared import EmbedderRegistry, SearchToolRegistry
+from karenina_cli.doctor.misplaced import misplaced
 from karenina_runs.kinds import ExecutorRegistry
 from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry
 
 from karenina_core.errors import KareninaError, PluginError, did_you_mean, one_line
 from karenina_core.plugin.adapters import AdapterRegistry
 from karenina_core.plugin.application import Karenina
-from karenina_core.plugin.discovery import PluginInfo, Source, discover, load, load_all, misplaced
+from karenina_core.plugin.discovery import PluginInfo, Source, discover, load, load_all
 from karenina_core.plugin.kinds import SinkRegistry, StageRegistry, TraitRegistry
 from karenina_core.plugin.registry import Registry
 

@@ -28,7 +28,7 @@ from .watch.source_lines import line_of_attribute
 
 Factory = Callable[[str], Any]
 ReadBack = Callable[[str], Iterable[VerificationResult | str]]
-MANY = 12
+MANY = 12  # results: enough to be in each other's way
 SECRETS = ("karenina-canary-secret-0123456789", 'quoted "canary" \\ caf\u00e9 0123456789')
 WHOLE = "write a record in one piece, or take an asyncio.Lock"
 FLUSH = "write it to disk in `write`, or at the latest in `close`"

@@ -42,6 +42,9 @@ def test_every_built_in_plugin_passes(
         ("openai_endpoint", "openai_endpoint.timeout"),
         ("jsonl", "jsonl.idempotent"),
         ("embedder-litellm", "litellm.order"),
+        ("embedder-litellm", "litellm.cancellation"),
+        ("embedder-minilm", "minilm.cancellation"),
+        ("search-tavily", "tavily.odd_query"),
         ("primitives", "NumericGraded.score"),
         ("jsonld", "load_benchmark.round_trip"),
         ("verify", "verify.errors"),
@@ -49,7 +52,8 @@ def test_every_built_in_plugin_passes(
         ("local-executor", "local.lazy"),
     ],
 )
-def test_what_a_built_in_plugin_brings_is_checked(name: str, check: str) -> None:
+def test_what_a_built_in_plugin_brings_is_checked(name: str, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAVILY_API_KEY", "any")
     assert check in [found.name for found in plugin_checks(name)]
 
 

@@ -12,9 +12,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
-LONGEST_PATTERN = 100_000
-"""Characters of a regular expression of a template or a trait. Chosen: one of so many takes a second to compile."""
-
 
 @frozen
 class TemplateField:

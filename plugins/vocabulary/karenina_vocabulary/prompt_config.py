@@ -1,4 +1,4 @@
-"""What a prompt is made of beside karenina's own words: the user's instructions and worked examples."""
+"""What a prompt is made of beside karenina's own words: the user's instructions, worked examples, and what judges read."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, TypeVar
 
 from attrs import field, fields_dict, frozen, validators
+from attrs.converters import optional
 
-from karenina_core.values.fields import instance_of
-from karenina_core.values.sections import Section
+from karenina_core.values.fields import instance_of, texts
+from karenina_core.values.sections import Section, flag, setting, whole
 
 FAMILIES = {"rubric_": "rubric_evaluation", "agentic_parsing_": "agentic_parsing", "dj_": "deep_judgment"}
 """How the names of tasks begin that share instructions."""
@@ -74,3 +75,18 @@ class PromptSettings(Section):
     """The user's part of prompts."""
 
     prompt_config: PromptConfig = field(factory=PromptConfig, validator=instance_of(PromptConfig))
+
+
+@frozen(kw_only=True, slots=False)
+class JudgeSettings(Section):
+    """What judges read, and what they are asked about."""
+
+    use_full_trace_for_template: bool = flag(False)
+    """Whether the judge reads the whole trace instead of the final message."""
+    include_extraction_hints: bool = flag(True)
+    use_full_trace_for_rubric: bool = flag(True)
+    """Whether traits are scored on the whole trace instead of the final message."""
+    rubric_trait_names: tuple[str, ...] | None = setting(None, converter=optional(texts), environment=False)
+    """Evaluate these traits only; None: all."""
+    rubric_concurrency: int = whole(6, least=1, neutral=True)
+    """Calls about traits of one item that are in flight at the same time."""

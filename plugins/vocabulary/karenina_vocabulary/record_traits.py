@@ -34,7 +34,7 @@ UNREAD = frozenset(
     | {"patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "$dynamicRef"}
 )
 """Keywords that mean something which is not checked here. A schema that says them is refused, not half obeyed."""
-MOST_SHOWN = 80
+MOST_SHOWN = 80  # characters: a line
 NAMED = 5
 """References that are followed before they are called a circle. Chosen, not measured."""
 

@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from karenina_core.values.rubric import RubricTrait
 
-from .handle import LONGEST_PATTERN
+from .patterns import compiled
 from .record_traits import TemplateKind, as_kind, check_fields
 
 ScoreKind = Literal["boolean", "score", "literal"]
@@ -219,11 +219,9 @@ class RegexRubricTrait(RubricTrait):
 
     @pattern.validator
     def _check_pattern(self, _: object, value: str) -> None:
-        short = len(value) <= LONGEST_PATTERN
-        _require(self, short, f"a pattern of {len(value):,} characters; {LONGEST_PATTERN:,} are the most")
         try:
-            re.compile(value)
-        except re.error as error:
+            compiled(value)
+        except (re.error, ValueError) as error:
             raise ValueError(f"trait {self.name!r}: the pattern does not compile: {error}") from None
 
 

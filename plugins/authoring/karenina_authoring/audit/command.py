@@ -6,9 +6,16 @@ from pathlib import Path
 
 import click
 from karenina_cli.options.options import FILE, json_option
+from karenina_cli.options.sections import examples
 
 
-@click.command(short_help="Look for faulty questions, templates and expected values.")
+@click.command(
+    short_help="Look for faulty questions, templates and expected values.",
+    epilog=examples(
+        "karenina benchmark audit questions.jsonld",
+        "karenina benchmark audit questions.jsonld --run runs/first --strict",
+    ),
+)
 @click.argument("benchmark", type=FILE)
 @click.option(
     "--run",
@@ -46,7 +53,6 @@ def command(
     models pass or none does, that weaker models pass more often, and whose expected value the strong models contradict
     with one voice. No model is called.
 
-    \b
     fault: wrong as it is written. suspect: probably wrong. note: perhaps meant so.
     """
     from .printed import print_audit

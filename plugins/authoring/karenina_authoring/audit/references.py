@@ -24,7 +24,7 @@ from .words import NUMBER_WORDS, plain, terms
 
 LONGEST = 40
 """Words of a reference answer that are tried as a value, one after another and up to `PHRASE` together. Chosen."""
-PHRASE = 5
+PHRASE = 5  # words; chosen: names of drugs and genes are shorter
 SHORT = 8
 """Words of a reference answer that is an answer and no explanation. Chosen."""
 LARGEST = Decimal("1e300")

@@ -8,6 +8,7 @@ from typing import Any
 
 from karenina_template.lint.references import Mention, is_common, is_trivial, mentions
 from karenina_template.lint.spelling import number_of
+from karenina_vocabulary.handle import TemplateField
 
 from karenina_core.values.question import Question
 
@@ -15,6 +16,12 @@ from .findings import Finding, Severity
 from .probes import Probe
 from .words import plain
 
+WHOLE = ("AliasMatch", "ExactMatch", "LiteralMatch")
+"""Primitives that compare a text as a whole."""
+SENTENCE = 5
+"""Words from which what ends in a full stop is a sentence. Chosen: names and terms have fewer, or no full stop."""
+EXPLANATION = 12
+"""Words that no answer repeats one by one, however they end. Chosen: the longest of terms have about eight."""
 LONGEST = 6
 """Words of a reference answer that is looked for in the question as a whole. Chosen: longer ones are explanations."""
 
@@ -29,10 +36,23 @@ async def template_findings(question: Question, probe: Probe) -> list[Finding]:
         elif await probe.cannot_fail(one):
             message = f"the field {one.name!r} accepts anything: every answer passes it; compare it with a value"
             found.append(_finding(question, "cannot fail", "fault", message))
+        elif _is_sentence(one, probe):
+            shown = str(probe.expected[one.name])[:60]
+            message = (
+                f"the field {one.name!r} expects {shown!r}... word for word, which hardly any answer says; expect the "
+                "fact in it, or nothing"
+            )
+            found.append(_finding(question, "whole sentence", "suspect", message))
     for name in await probe.idle():
         message = f"the verdict never depends on the field {name!r}; add it to the strategy, or remove it"
         found.append(_finding(question, "unreachable", "fault", message))
     return found
+
+
+def _is_sentence(one: TemplateField, probe: Probe) -> bool:
+    words = str(probe.expected.get(one.name, "")).split()
+    compared = (one.primitive or {}).get("type") in WHOLE and not probe.options(one.name)
+    return compared and (len(words) >= EXPLANATION or (len(words) >= SENTENCE and words[-1].endswith((".", "!"))))
 
 
 def without_template(question: Question) -> Iterator[Finding]:

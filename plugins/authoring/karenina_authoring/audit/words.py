@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from karenina_template.lint.spelling import NUMBER_WORDS as COUNTED
 from karenina_template.lint.spelling import number_of, squeezed
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|(?!(?<=['’])s\b)[^\W\d_]+|[^\W_]+")
@@ -19,14 +20,7 @@ _LITTLE = (
 )
 _STOP = frozenset(_LITTLE.split())
 _ENDINGS = ("ing", "ied", "ies", "ed", "es", "s")
-_COUNTED = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-NUMBER_WORDS = {word: Decimal(value) for value, word in enumerate(_COUNTED.split())}
-NUMBER_WORDS |= {word: Decimal(10 * value) for value, word in enumerate(_TENS.split(), 2)}
-NUMBER_WORDS |= {"none": Decimal(0), "once": Decimal(1), "twice": Decimal(2), "dozen": Decimal(12)}
+NUMBER_WORDS = {**COUNTED, "none": Decimal(0), "once": Decimal(1), "twice": Decimal(2)}
 
 
 def plain(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from karenina_cli.options.options import json_option
+from karenina_cli.options.sections import examples
 
 from karenina_core.plugin.command_line import Section
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from karenina_core.values.config import CodePolicy
 
 
-@click.command(short_help="Prove that templates accept what is right and reject what is wrong.")
+@click.command(
+    short_help="Prove that templates accept what is right and reject what is wrong.",
+    epilog=examples(
+        "karenina benchmark prove questions.jsonld", "karenina benchmark prove questions.jsonld --questions 0-9 --write"
+    ),
+)
 @click.argument("benchmark", type=click.Path(path_type=Path))
 @click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, to prove them too.")
 @click.option(

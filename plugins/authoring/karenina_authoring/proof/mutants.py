@@ -192,6 +192,7 @@ def _quantities(fact: Fact) -> Iterator[Wrong]:
     if found is None:
         return
     number, unit = read_number(re.sub(r"[ ,']", "", found[1]).replace("−", "-")), found[2] or ""
+    written = found[1].strip()
     for kind, other in (
         ("magnitude", number * 10),
         ("magnitude", number / 10),
@@ -203,10 +204,10 @@ def _quantities(fact: Fact) -> Iterator[Wrong]:
     if not _declared(fact, f"{number + 1:.12g} {unit}"):
         yield "off_by_one", f"{number + 1:.12g} {unit}".strip()
     if unit in _OTHER_UNITS:
-        yield "unit", f"{found[1]} {_OTHER_UNITS[unit]}"
+        yield "unit", f"{written} {_OTHER_UNITS[unit]}"
     if unit:
-        yield "unit", found[1]
-        yield "unit", f"{found[1]} {unit}/kg"
+        yield "unit", written
+        yield "unit", f"{written} {unit}/kg"
 
 
 def _expressions(fact: Fact) -> Iterator[Wrong]:

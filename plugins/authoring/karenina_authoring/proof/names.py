@@ -25,13 +25,16 @@ _PAIRS = (
 )
 NEIGHBOURS = {one: other for pair in map(str.split, _PAIRS) for one, other in (tuple(pair), tuple(reversed(pair)))}
 """Words and beginnings of words that turn a statement into its neighbour."""
+MIRRORED = dict(zip("RSDLdlEZ+-", "SRLDldZE-+", strict=True)) | {"cis": "trans", "trans": "cis"}
+"""Descriptors of stereoisomers, each with that of its mirror image or its other form."""
+_HANDS = re.compile(r"(?<=\()[RSEZ+-](?=\)-?)|\b(?:[DLdl]|cis|trans)(?=-\w)")
 _WORDS = re.compile(r"[^\W_][\w.+'-]*")
 
 
-def neighbours(text: str, question: str = "", most: int = 3) -> Iterator[str]:
+def neighbours(text: str, question: str = "", most: int = 4) -> Iterator[str]:
     """Other things whose names are close to this one: another number in it, the opposite word, a prefix more, and what
     the question names."""
-    found = [*_numbered(text), *_opposite(text)]
+    found = [*_numbered(text), *_signed(text), *_handed(text), *_opposite(text)]
     named = [word for word in _WORDS.findall(question) if _is_name(word) and word.casefold() not in text.casefold()]
     found += sorted(dict.fromkeys(named), key=len, reverse=True)[:1]
     if re.fullmatch(r"[^\W\d_]{4,}", text):
@@ -41,9 +44,27 @@ def neighbours(text: str, question: str = "", most: int = 3) -> Iterator[str]:
 
 
 def _numbered(text: str) -> Iterator[str]:
-    match = re.search(r"\d+", text)
-    if match and len(match[0]) < 16:
+    """With the first number, and the last one, one higher; with another letter behind the number, as in V600E."""
+    numbers = [match for match in re.finditer(r"\d+", text, re.ASCII) if len(match[0]) < 16]
+    for match in dict.fromkeys((*numbers[:1], *numbers[-1:])):
         yield f"{text[: match.start()]}{int(read_number(match[0])) + 1:0{len(match[0])}}{text[match.end() :]}"
+    if re.search(r"\b[A-Z]\d+[A-Z]$", text):
+        yield text[:-1] + ("K" if text[-1] != "K" else "E")
+
+
+def _signed(text: str) -> Iterator[str]:
+    """With the other sign before a number, or of a charge behind one."""
+    match = re.match(r"[+-](?=[\d.])", text) or re.search(r"(?<=[\d)])[+-]$", text)
+    if match:
+        yield f"{text[: match.start()]}{'-' if match[0] == '+' else '+'}{text[match.end() :]}"
+    elif re.fullmatch(r"\d+(?:\.\d+)?", text):
+        yield f"-{text}"
+
+
+def _handed(text: str) -> Iterator[str]:
+    """The other stereoisomer: (R) for (S), D for L, trans for cis, E for Z."""
+    for match in _HANDS.finditer(text):
+        yield f"{text[: match.start()]}{MIRRORED[match[0]]}{text[match.end() :]}"
 
 
 def _opposite(text: str) -> Iterator[str]:

@@ -39,6 +39,8 @@ ADVICE: Mapping[str, str] = {
     "case": "normalize with lowercase",
     **dict.fromkeys(("units", "thousands"), "compare it with QuantityMatch, or declare a number"),
     "dates": "compare it with DateMatch",
+    "range": "ask for its two ends in two fields, or give these as aliases",
+    "number": "declare a number",
     "typography": "compare it with ExactMatch",
     **dict.fromkeys(("reordered", "repetition"), "compare it with SetContainment"),
 }

@@ -94,14 +94,36 @@ def _texts(fact: Fact) -> Iterator[Right]:
     quantity = measured(text)
     if (chosen is None or "lowercase" in chosen) and not quantity and not _SYMBOL.fullmatch(text):
         yield from (("case", other) for other in (text.upper(), text.lower()) if len(other) == len(text))
-    if "-" in text:
-        yield "typography", text.replace("-", "\u2011")
+    for one, other in (("-", "\u2011"), ("\u00b5", "\u03bc"), ("\u03bc", "\u00b5")):
+        if one in text:
+            yield "typography", text.replace(one, other)
+    yield "typography", re.sub(r"^-(?=[\d.])|(?<=\d)-$", "\u2212", text)
+    yield from (("range", other) for other in _ranges(text))
+    yield from (("number", other) for other in _numerals(text))
     if quantity:
         number, unit = quantity
         yield from (("units", other) for other in (f"{number}{unit}", f"{number} {unit}") if other != text)
     number = quantity[0] if quantity else text
     if re.fullmatch(r"[1-9]\d{4,}", number):  # one of four digits may be a year
         yield "thousands", text.replace(number, f"{int(number):,}")
+
+
+def _ranges(text: str) -> Iterator[str]:
+    """Two ascending numbers with something between them."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(\s?[-–]\s?| to )(\d+(?:\.\d+)?)(\s.+|%)?", text, re.ASCII)
+    if found and float(found[1]) < float(found[3]):
+        for joint in ("-", "–", " to "):
+            yield f"{found[1]}{joint}{found[3]}{found[4] or ''}"
+
+
+def _numerals(text: str) -> Iterator[str]:
+    """A text that is a number with a comma or an exponent and nothing else."""
+    if re.fullmatch(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", text, re.ASCII):
+        yield text.replace(",", "")
+    elif re.fullmatch(r"[+-]?\d+,\d+", text, re.ASCII):
+        yield text.replace(",", ".")
+    elif found := re.fullmatch(r"([+-]?\d+(?:\.\d+)?)[eE]\+?(-?\d+)", text, re.ASCII):
+        yield f"{found[1]} × 10^{found[2]}"
 
 
 def _found_in(fact: Fact) -> Iterator[Right]:

@@ -21,6 +21,8 @@ COLUMNS = (*BLANK, STATE, PROOF, AUDIT, ITEM)
 TABLE = "table"
 """Of a benchmark's metadata: the columns that it has as a table, for the writers of tables."""
 FIRST = {"id": "id", "question": "question", "answer": "answer"}
+IDS = ("id", "question id", "item id")
+"""Names for the column by which rows are found again, although their questions were edited."""
 
 
 def with_columns(benchmark: Benchmark, audit: Audit, proofs: Mapping[str, Proof]) -> Benchmark:
@@ -37,12 +39,23 @@ def with_columns(benchmark: Benchmark, audit: Audit, proofs: Mapping[str, Proof]
         }
         about = {name: value for name, value in question.custom_metadata.items() if name not in COLUMNS}
         questions.append(evolve(question, custom_metadata={**about, **known}))
-    record = benchmark.metadata.get(TABLE)
-    record = dict(record) if isinstance(record, Mapping) else {}
-    own = record.get("columns")
-    columns = {**(own if isinstance(own, Mapping) else FIRST), **dict.fromkeys(COLUMNS, "custom")}
+    record = _record(benchmark)
+    columns = {**(own_columns(benchmark) or FIRST), **dict.fromkeys(COLUMNS, "custom")}
+    if "id" not in columns.values():
+        columns = {next((name for name in IDS if name not in columns), "review id"): "id", **columns}
     metadata = {**benchmark.metadata, TABLE: {**record, "columns": columns}}
     return evolve(benchmark, questions=questions, metadata=metadata, source=None)
+
+
+def _record(benchmark: Benchmark) -> Mapping[str, Any]:
+    record = benchmark.metadata.get(TABLE)
+    return record if isinstance(record, Mapping) else {}
+
+
+def own_columns(benchmark: Benchmark) -> dict[str, str]:
+    """What the columns of its sheet are, where it came from one."""
+    columns = _record(benchmark).get("columns")
+    return dict(columns) if isinstance(columns, Mapping) else {}
 
 
 def state_of(question: Question) -> str:

@@ -6,9 +6,16 @@ from pathlib import Path
 
 import click
 from karenina_cli.options.options import FILE, json_option
+from karenina_cli.options.sections import examples
 
 
-@click.command(short_help="Write a sheet for reviewers, and apply what they decide.")
+@click.command(
+    short_help="Write a sheet for reviewers, and apply what they decide.",
+    epilog=examples(
+        "karenina benchmark review questions.jsonld --sheet review.csv",
+        "karenina benchmark review questions.jsonld --apply review.csv",
+    ),
+)
 @click.argument("benchmark", type=FILE)
 @click.option("--sheet", type=FILE, metavar="FILE", help="Write the sheet: .xlsx, .csv, .tsv or .jsonl.")
 @click.option("--apply", "decided", type=FILE, metavar="FILE", help="Apply the decisions in this sheet.")

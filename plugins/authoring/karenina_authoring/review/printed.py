@@ -19,7 +19,7 @@ from karenina_core.plugin.application import Karenina
 
 from ..audit.printed import audited
 from ..proof.report import proven
-from .columns import with_columns
+from .columns import own_columns, with_columns
 from .decisions import DECISIONS, Review, applied
 
 
@@ -49,7 +49,7 @@ def apply_sheet(path: Path, sheet: Path, output: Path, version: str | None, *, t
     with own_stdout() as out:
         app = Karenina.installed()
         benchmark = Benchmark.load(path, app=app)
-        decided = Benchmark.load(sheet, app=app)
+        decided = Benchmark.from_table(sheet, columns=own_columns(benchmark), app=app)
         policy = code_policy(benchmark, trusted=trust)
         review = asyncio.run(applied(benchmark, decided, app=app, policy=policy, version=version))
         if review.changes:

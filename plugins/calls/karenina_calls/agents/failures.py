@@ -9,7 +9,7 @@ from karenina_core.errors import AgentExecutionError, ErrorKind, PortError, one_
 from .program import AgentProgram, ProgramEnded
 from .record import AgentRecord
 
-MESSAGE_LIMIT = 400
+MESSAGE_LIMIT = 400  # characters; chosen: some lines of a terminal
 
 
 def failure(

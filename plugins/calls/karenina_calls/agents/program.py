@@ -31,7 +31,7 @@ PASSED = frozenset(
 """Variables that a program always gets, with those of the locale (`LC_...`). The last row is for Windows."""
 MARK = "KARENINA_AGENT_SESSION"
 """The variable by which everything that a session has started is recognised."""
-CHUNK = 65536
+CHUNK = 65536  # what a pipe of Linux holds
 MOST_OUTPUT = 2000
 """Characters kept of what the program prints beside its messages."""
 GRACE_SECONDS = 1.0

@@ -24,11 +24,11 @@ from .sandboxed_files import Bounds, Confined, Entry, confined, look, open_file,
 from .sandboxed_names import Names, Refused, is_hidden, names_of, plain, quoted
 from .workspace_text import MOST_LINES, MOST_TEXT, Search, is_binary, kind_of, matches_glob, read_lines, search_lines
 
-MOST_LISTED = 500
+MOST_LISTED = 500  # lines; chosen, as the next two: what is cut says so, and models ask for less
 MOST_WALKED = 20_000
 """Entries of folders that one call looks at."""
-MOST_FOUND = 100
-MOST_SECONDS = 10.0
+MOST_FOUND = 100  # lines
+MOST_SECONDS = 10.0  # for folders on slow disks
 MOST_AT_ONCE = 1_000_000
 """Bytes that one call may write."""
 MOST_WRITTEN = 50_000_000

@@ -17,7 +17,7 @@ from ..ports.stored_calls import CallFacts
 from ..records.prices import cost_of
 from ..records.requests import KeptRequest
 
-BYTES_PER_TOKEN = 4
+BYTES_PER_TOKEN = 4  # of English; the reply says what it was
 DUST = 1e-9
 """Part of an amount that rounding may take."""
 FIRST_OUTPUT = 1000

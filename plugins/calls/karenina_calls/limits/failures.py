@@ -8,7 +8,8 @@ from weakref import WeakValueDictionary
 
 from attrs import define, field
 
-from karenina_core.errors import ErrorKind, PortError
+from karenina_core.errors import ErrorKind, PortError, shortened
+from karenina_core.values.config import AttemptPolicy
 
 from ..ports.retry import Attempts
 
@@ -17,6 +18,20 @@ AWAY = (502, 503, 504, 529)
 """HTTP statuses of a server that is up and for which no model answers at the moment."""
 IN_A_ROW = 5
 """Failures with no reply between them that say more about the provider than about the calls. Chosen, not measured."""
+UNKNOWN = 404
+"""The HTTP status of a server that does not know the model, or the address."""
+ENOUGH = {"connection": IN_A_ROW, "auth": 3, UNKNOWN: 3}
+"""Failed requests after which a model that has never answered is asked no more. A refused key or name is no chance and
+is not tried again, so that few are enough; chosen."""
+NEVER_ANSWERED = {
+    "connection": "{} cannot be reached ({} of {} requests failed, the last one with: {}); see whether its server runs "
+    "and whether the address is right",
+    "auth": "{} refuses the key ({} of {} requests failed, the last one with: {}); give it a key that is valid",
+    UNKNOWN: "{} is not known there ({} of {} requests failed, the last one with: {}); see whether the "
+    "name of the model and the address are right, and whether it is loaded",
+}
+LONGEST = 200
+"""Characters of the server's own words in that sentence; chosen, two lines."""
 UNCOUNTED_FOR = 45.0
 """Seconds in which they use up no attempts. Afterwards they do: calls that always fail, and have all the places there
 are, would keep the others from their turn for ever."""
@@ -71,6 +86,67 @@ class Storm:
             error.not_counted = now - self._suspected_since <= UNCOUNTED_FOR
             if self._twice:
                 self.kind = error.kind
+
+
+@define(eq=False)
+class Opening:
+    """What the first requests to a model say, as long as none was answered and all failed in the same way.
+
+    After the first of them requests are made one at a time, and those of one call before those of another: a server
+    that is starting has as long as one call has, and one that is dead costs few requests. A failure of any other kind
+    says that something is there.
+    """
+
+    is_over: bool = field(default=False, init=False)
+    count: int = field(default=0, init=False)
+    _way: str | int | None = field(default=None, init=False)
+    """How all have failed."""
+    _given_up: bool = field(default=False, init=False)
+    """Whether some call has used up its attempts."""
+    _asking: Attempts | None = field(default=None, init=False)
+    """The call that asks, while others wait for what comes of it,"""
+    _until: float = field(default=-math.inf, init=False)
+    """and until when it asks again, unless it was cancelled."""
+
+    def answered(self) -> None:
+        self.is_over, self._asking = True, None
+
+    def failed(self, error: PortError, call: Attempts, policy: AttemptPolicy, now: float) -> None:
+        """A request of a call has failed that is tried again by this policy."""
+        way = UNKNOWN if error.status == UNKNOWN and error.kind == "invalid_request" else error.kind
+        if way not in ENOUGH or self._way not in (None, way):
+            self.is_over = True
+        if self.is_over:
+            return
+        self._way, self.count = way, self.count + 1
+        is_last = error.final or call.count >= policy.max_attempts
+        self._given_up |= is_last
+        if is_last and self.is_asking(call):
+            self._asking = None
+        self._until = now + policy.max_wait
+
+    def is_asking(self, call: Attempts | None) -> bool:
+        """Whether others wait for what becomes of this call."""
+        return call is not None and self._asking is call
+
+    def wait(self, call: Attempts | None, under_way: int, now: float) -> float:
+        """Seconds until a request may be made, infinite: not before another has ended."""
+        if self.is_over or not self.count:
+            return 0.0
+        if under_way:
+            return math.inf
+        return 0.0 if self._asking is None or self.is_asking(call) else max(self._until - now, 0.0)
+
+    def begun(self, call: Attempts) -> None:
+        if not self.is_over and self.count:
+            self._asking = call
+
+    def why(self, lane: str, error: PortError) -> str:
+        """Why it is asked no more, and what to look at; empty as long as it is. `error` is the last failure."""
+        if self.is_over or not self._given_up or self._way is None or self.count < ENOUGH[self._way]:
+            return ""
+        words = shortened(" ".join(str(error).split()), LONGEST)
+        return NEVER_ANSWERED[self._way].format(lane, self.count, self.count, words)
 
 
 @define(eq=False)

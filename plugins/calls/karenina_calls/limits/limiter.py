@@ -21,9 +21,9 @@ from ..records.call_facts import CallFacts, Place
 from ..records.prices import may_have_cost
 from ..records.requests import KeptRequest
 from .budget import NOTHING, Budget, Estimate, tokens_of
-from .queues import LaneKey, LaneState, Moment, Taken, Waiter
+from .queues import Closed, LaneKey, LaneState, Moment, Taken, Waiter
 
-SOON = 1e-6
+SOON = 1e-6  # seconds: not in this turn of the loop, and in the next
 
 
 @define(eq=False)
@@ -72,6 +72,8 @@ class Gateway:
     clock: Callable[[], float] | None = None
     """Seconds of a clock that never goes backwards; by default the event loop's."""
     budget: Budget = field(init=False)
+    stopped: str = field(default="", init=False)
+    """Why nothing more is to be asked, whatever is left of the budget; see `stop`."""
     patience: float = field(init=False)
     """Seconds that a call has."""
     under_way: int = field(default=0, init=False)
@@ -111,13 +113,26 @@ class Gateway:
     @property
     def exhausted(self) -> str:
         """Why nothing may be asked any more, and what to do; empty as long as something may."""
-        return self.budget.exhausted
+        return self.stopped or self.budget.exhausted
 
     @property
     def left_undone(self) -> tuple[str, ...]:
         """Why the run leaves something undone, and what to do: the budget, and models that are asked no more."""
         closed = (state.closed.why for state in self._lanes.values() if state.closed is not None)
         return (*([self.exhausted] if self.exhausted else []), *closed)
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a place."""
+        return sum(len(state.waiting) for state in self._lanes.values())
+
+    def slowed(self) -> list[tuple[str, str]]:
+        """The models that take fewer calls than were wanted, and what that means now."""
+        if self.clock is None:  # nothing was asked yet
+            return []
+        now = self.clock()
+        found = ((state.name, state.slowed(now)) for state in self._lanes.values())
+        return [(name, how) for name, how in found if how]
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -127,10 +142,29 @@ class Gateway:
 
     def is_closed(self, model: ModelConfig) -> bool:
         """Whether this model is asked nothing more until the run is resumed."""
+        return self._closed(model) is not None
+
+    def never_answered(self, model: ModelConfig) -> bool:
+        """Whether that is because it has never answered: it is not there, or refuses the key."""
+        closed = self._closed(model)
+        return closed is not None and closed.never_answered
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """The models of which that is so, and what to look at."""
+        closed = [state.closed for state in self._lanes.values() if state.closed is not None]
+        return tuple(each.why for each in closed if each.never_answered)
+
+    def _closed(self, model: ModelConfig) -> Closed | None:
         if all(state.closed is None for state in self._lanes.values()):  # as it is most of the time
-            return False
+            return None
         state = self._lanes.get(LaneKey.of(model))
-        return state is not None and state.closed is not None
+        return None if state is None else state.closed
+
+    def stop(self, why: str) -> None:
+        """From now on nothing is asked; what is under way is waited for. The first reason is kept."""
+        self.stopped = self.stopped or why
+        self._dispatch()
 
     def settled(self, estimate: Estimate, facts: CallFacts | None, model: ModelConfig) -> CallFacts | None:
         """A call is over that was made without a place; its estimate was set aside. Returns what it took, as it is
@@ -174,7 +208,8 @@ class Gateway:
         size = tokens_of(call.request) if self._counts(lane) else 0
         self._arrived += 1
         attempts = this_call.get() or Attempts(count=1)
-        waiter = Waiter(call.request.task, model, size, inside, self._arrived, self._now(), attempts)
+        number = 0 if lane.opening.is_asking(attempts) else self._arrived  # the others wait for it
+        waiter = Waiter(call.request.task, model, size, inside, number, self._now(), attempts)
         found = math.inf if lane.waiting else self._turn_of(waiter, lane, waiter.since)
         while isinstance(found, float):
             found = await self._turn(waiter, lane)
@@ -241,8 +276,8 @@ class Gateway:
 
     def _turn_of(self, waiter: Waiter, lane: LaneState, now: float) -> _Place | PortError | float:
         """A place, a refusal, or the seconds until there may be a place; infinite: not before something has ended."""
-        if self.budget.exhausted:
-            return PortError(self.budget.exhausted, kind="budget", final=True)
+        if self.exhausted:
+            return PortError(self.exhausted, kind="cancelled" if self.stopped else "budget", final=True)
         if (closed := lane.close_if_due(waiter, self.patience, now)) is not None:
             pause = max(lane.adaptive.paused_until - now, lane.alone_for(now), 0.0)
             return PortError(closed.why, kind=closed.kind, retry_after=pause or None, final=True)
@@ -251,7 +286,7 @@ class Gateway:
             estimate = lane.experience.estimate(waiter.size, waiter.task, waiter.model)
         if not waiter.inside and not self._has_room(lane, estimate):
             return math.inf
-        if (wait := lane.wait(estimate, now, inside=waiter.inside)) > 0.0:
+        if (wait := lane.wait(estimate, now, inside=waiter.inside, call=waiter.call)) > 0.0:
             return wait
         taken = Taken(waiter.task, waiter.model, estimate, now, waiter.inside, waiter.call)
         lane.begin(taken)

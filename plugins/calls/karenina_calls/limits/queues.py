@@ -12,7 +12,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from karenina_core.errors import ConfigError, ErrorKind, PortError
-from karenina_core.values.config import ModelConfig, Secret
+from karenina_core.values.config import ModelConfig, RetryPolicy, Secret
 from karenina_core.values.identity import ModelIdentity
 
 from ..ports.retry import Attempts
@@ -20,13 +20,13 @@ from ..ports.stored_calls import CallFacts
 from ..tools.tool_servers import shown_address
 from .adaptive_limit import PAUSE, PAUSE_OF_FAILING, Adaptive, Bucket
 from .budget import Estimate, Experience
-from .failures import FAILURES, Storm, Timeouts
+from .failures import FAILURES, Opening, Storm, Timeouts
 
 OVERLOADED = (503, 529)
 """HTTP statuses of servers that would serve the same call later."""
 OFTEN = 10
 """Rounds of nothing but refusals after which a provider may be given up that no call has waited for that long."""
-MOST_MOMENTS = 200
+MOST_MOMENTS = 200  # chosen: a plot shows no more
 LONG_PAUSE = (
     "{} asks to be left alone for {:.0f} s{}, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. "
     "Resume the run after that time, or give calls longer"
@@ -84,6 +84,10 @@ class Moment:
     """`start`, `grown`, `rate_limited`, `overloaded`, `failing` or `timed_out`."""
 
 
+GROWING = ("start", "grown")
+"""Reasons of moments that are no refusals."""
+
+
 @define(eq=False)
 class History:
     """How a limit went, in fewer than `MOST_MOMENTS` points: before there are more, every second one is left out."""
@@ -138,6 +142,7 @@ class Closed:
 
     why: str
     kind: ErrorKind
+    never_answered: bool = False
 
 
 @define(eq=False)
@@ -156,6 +161,7 @@ class LaneState:
     closed: Closed | None = None
     key: LaneKey | None = None
     timeouts: Timeouts = field(factory=Timeouts)
+    opening: Opening = field(factory=Opening)
     _alone_until: float = -math.inf
     """When it may be asked again, by its `Retry-After`."""
     _answered_at: float = -math.inf
@@ -202,6 +208,18 @@ class LaneState:
         """Seconds for which the provider still wants to be left alone."""
         return max(self._alone_until - now, 0.0)
 
+    def slowed(self, now: float) -> str:
+        """What refusals and failures mean now, such as `waits 12 s`; empty where all that is sent is taken."""
+        if self.closed is not None:
+            return "asked no more"
+        pause = max(self.alone_for(now), self.adaptive.paused_until - now)
+        if pause >= 1.0:
+            return f"waits {pause:.0f} s"
+        moments = self.history.moments
+        if moments and moments[-1].why not in GROWING:
+            return f"{math.ceil(self.adaptive.limit)} at a time"
+        return ""
+
     def answers_others(self, refused: Taken) -> bool:
         """Whether the provider has answered other calls since it refused this one for the first time."""
         call = refused.call
@@ -228,11 +246,13 @@ class LaneState:
                 self.closed = Closed(why.format(self.name, refused, patience), self.storm.kind or "rate_limited")
         return self.closed
 
-    def wait(self, estimate: Estimate, now: float, *, inside: bool) -> float:
+    def wait(self, estimate: Estimate, now: float, *, inside: bool, call: Attempts | None = None) -> float:
         """Seconds until a call may begin, infinite: not before another has ended."""
         wait = max(self.adaptive.paused_until - now, 0.0) if inside else self.adaptive.wait(self.under_way, now)
-        if not inside and self.under_way >= self.timeouts.most:
-            return math.inf
+        if not inside:
+            if self.under_way >= self.timeouts.most:
+                return math.inf
+            wait = max(wait, self.opening.wait(call, self.under_way, now))
         return max([wait, *(bucket.wait(amount, now) for bucket, amount in self._buckets(estimate))])
 
     def _buckets(self, estimate: Estimate) -> Iterator[tuple[Bucket, float]]:
@@ -247,6 +267,7 @@ class LaneState:
         if not taken.inside:
             self.under_way += 1
             self.adaptive.begun(now)
+            self.opening.begun(taken.call)
         for bucket, amount in self._buckets(taken.estimate):
             bucket.take(amount, now)
         if not self.history.moments:
@@ -277,7 +298,11 @@ class LaneState:
                 self.timeouts.answered(now)
             self._answered_at = now
             self.storm.answered(taken.begun, inside=taken.inside)
-        elif isinstance(error, PortError) and error.kind == "timeout" and not taken.inside:
+            self.opening.answered()
+            return
+        if isinstance(error, PortError) and not taken.inside:
+            self._open(error, taken, now)
+        if isinstance(error, PortError) and error.kind == "timeout" and not taken.inside:
             if self.timeouts.timed_out(taken.begun, under_way):
                 self.history.add(now, self.timeouts.most, "timed_out")
             error.not_counted = self.timeouts.crowded
@@ -295,6 +320,13 @@ class LaneState:
                 self.adaptive.pause(now + PAUSE_OF_FAILING[0])
         elif wait:  # of a server that is in maintenance, for example
             self.adaptive.pause(now + wait)
+
+    def _open(self, error: PortError, taken: Taken, now: float) -> None:
+        """Close the lane where the model has never answered and is not there."""
+        policy = taken.model.retry_policy or RetryPolicy()
+        self.opening.failed(error, taken.call, policy.of(error.kind), now)
+        if self.closed is None and (why := self.opening.why(self.name, error)):
+            self.closed = Closed(f"{why}. It is asked nothing more", error.kind, never_answered=True)
 
     def _refusal(self, taken: Taken, error: BaseException | None, now: float) -> str:
         """What the history says where the provider had no room for the call, or fails whatever is asked."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_vocabulary.tasks import PromptTask
 
-from karenina_core.errors import KareninaError, PluginError, one_line
+from karenina_core.errors import KareninaError, PluginError, one_line, place_of
 from karenina_core.log import get_logger
 from karenina_core.plugin.adapters import AdapterRegistry, AdapterSpec, Factory
 from karenina_core.plugin.registry import import_string
@@ -16,6 +16,7 @@ from karenina_core.values.config import ModelConfig
 
 from ..ports.batch import BatchedLLM
 from ..ports.call_port import CallPort, Layer, vectors_checked
+from ..ports.port_checks import check_port
 from ..ports.stored_calls import MeteredByRun
 from ..tools.search import SearchTool, as_search_tool
 
@@ -52,11 +53,10 @@ def model_ports(app: Karenina, spec: AdapterSpec, model: ModelConfig) -> dict[st
         "parser": spec.parser_factory,
         "agent": spec.agent_factory,
     }
-    return {
-        kind: port(kind, make_port(app.adapters, factory, model, spec))
-        for kind, factory in kinds.items()
-        if factory is not None
-    }
+    made = {kind: make_port(app.adapters, made, model, spec) for kind, made in kinds.items() if made is not None}
+    for kind, found in made.items():
+        check_port(kind, found, spec.interface)
+    return {kind: port(kind, found) for kind, found in made.items()}
 
 
 def embedder_port(target: CallTarget, embedder: Any, layers: Sequence[Layer] = ()) -> CallPort:
@@ -114,4 +114,5 @@ def make_port(adapters: AdapterRegistry, factory: Factory, config: ModelConfig, 
     except KareninaError:
         raise
     except Exception as error:
-        raise PluginError(f"the port of interface {spec.interface!r} cannot be made: {one_line(error)}") from error
+        problem = f"{one_line(error)}{place_of(error, getattr(made, '__module__', None) or '')}"
+        raise PluginError(f"the port of interface {spec.interface!r} cannot be made: {problem}") from error

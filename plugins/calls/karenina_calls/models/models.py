@@ -43,7 +43,11 @@ def check_models(app: Karenina, config: VerificationConfig) -> dict[str, Resolut
     )
     for role, models in roles:
         if not models:
-            problems.append(Problem(f"{role}_models", f"name at least one model (--{role}-model NAME)"))
+            problems.append(
+                Problem(
+                    f"{role}_models", f"name at least one model (--{role}-model NAME, or --model NAME for both roles)"
+                )
+            )
         for position, model in enumerate(models):
             path = f"{role}_models[{position}]"
             found = model_problems(app, model, role, path)

@@ -25,7 +25,9 @@ from karenina_core.values.message import Message
 
 from ..services.embedding import Embeddings, check_vectors
 from ..tools.search import SearchResult
+from .own_tags import with_own_tags
 from .port_calls import AgentCall, EmbedderCall, LLMCall, ParserCall, SearchCall, ToolCall, ToolListCall
+from .port_checks import must_return
 from .retry import Attempts, this_call
 
 R = TypeVar("R")
@@ -64,9 +66,10 @@ class Asked:
 
     async def __call__(self, call: Call[R]) -> R:
         """Raises PortError for what is no reply to such a call."""
-        reply = await call.on(self.port)
+        reply = await with_own_tags(call).on(self.port)
         if not isinstance(reply, call.reply_type):
             what = f"gave back no proper reply ({type(reply).__name__})"
+            what += must_return(call.target.kind, self.port, reply)
             raise PortError(f"the adapter {call.target.name!r} {what}", kind="plugin")
         return reply
 

@@ -9,7 +9,16 @@ from typing import Any, cast
 from attrs import define, evolve, field, frozen
 from karenina_vocabulary.prompt_config import PromptConfig
 
-from karenina_core.errors import AdapterUnavailableError, ErrorKind, KareninaError, ParseError, PortError, one_line
+from karenina_core.errors import (
+    AdapterUnavailableError,
+    ErrorKind,
+    KareninaError,
+    ParseError,
+    PortError,
+    one_line,
+    place_of,
+)
+from karenina_core.log import get_logger
 from karenina_core.ports.middleware import CallTarget
 from karenina_core.ports.model_client import CallRecord, Validate
 from karenina_core.ports.protocols import AgentPort, LLMPort, ParserPort, ToolCallingLLMPort
@@ -38,6 +47,8 @@ from .port_calls import AgentCall
 from .prompt_assembler import Additions, PromptAssembler
 from .retry import Attempts, this_call, with_retries
 from .structured import StructuredParser, parse_with_repair
+
+log = get_logger("karenina.run")
 
 
 @define(eq=False, kw_only=True)
@@ -78,6 +89,12 @@ class Model:
     def capabilities(self) -> PortCapabilities:
         port = self.llm or self.parser or self.agent
         return port.capabilities if port else PortCapabilities()
+
+    @property
+    def module(self) -> str:
+        """That of its adapter."""
+        port = self.llm or self.parser or self.agent
+        return type(getattr(port, "inner", port)).__module__
 
     async def aclose(self) -> None:
         for port in {id(p): p for p in (self.llm, self.parser, self.agent) if p is not None}.values():
@@ -253,7 +270,9 @@ class ModelClient:
             raise
         except Exception as error:
             kind = self.model.classify(error) or ("connection" if isinstance(error, OSError) else "plugin")
-            problem = self.model.secrets.text(one_line(error), self.item.removed)
+            where = place_of(error, self.model.module)
+            problem = self.model.secrets.text(f"{one_line(error)}{where}", self.item.removed)
+            log.info("an adapter failed", interface=self.config.interface, error=problem, exc_info=error)
             raise PortError(f"the adapter {self.config.interface!r} failed: {problem}", kind=kind) from error
 
 

@@ -40,7 +40,7 @@ MAX_SCANNED = 1_000_000
 """Characters of a reply in which an object is looked for."""
 MAX_TRIED = 1000
 """Places at which one is tried to begin: each may read the rest of the text once."""
-MAX_BRACES = 10_000
+MAX_BRACES = 10_000  # chosen: five times the fields of the largest template that was tried
 MAX_QUOTED = 20_000
 """Characters of a misfitting reply that the judge is shown again."""
 MAX_QUOTED_CUT = 500

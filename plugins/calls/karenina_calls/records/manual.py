@@ -51,7 +51,7 @@ def load_manual_traces(path: str | Path) -> dict[str, ManualAnswer]:
     except UnicodeDecodeError:
         raise ConfigError([Problem(str(path), "is not UTF-8; save it as UTF-8")]) from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError([Problem(str(path), f"is not JSON: {error}")]) from None
+        raise ConfigError([Problem(str(path), f"is not JSON: {error}; by question, {FORM}")]) from None
     if is_deeper(data, MOST_LEVELS):
         raise ConfigError([Problem(str(path), f"is nested deeper than {MOST_LEVELS} levels")])
     if not isinstance(data, _Object):

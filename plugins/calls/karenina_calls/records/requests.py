@@ -29,7 +29,7 @@ from karenina_core.values.message import Message, ThinkingBlock, ToolUseBlock, U
 from ..services.embedding import NO_NUMBER, Embeddings
 from ..tools.search import SearchResult
 
-FORMAT = 1
+FORMAT = 1  # of a recording
 PARSE_FACTS = ("raw_response", "usage", "usage_unavailable", "channel", "cut_off")
 LLM_FIELDS = tuple(attribute.name for attribute in fields(LLMResponse) if attribute.name != "raw")
 

@@ -10,7 +10,7 @@ import aiohttp
 from karenina_core.errors import PortError
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
-STEP = 65536
+STEP = 65536  # bytes unpacked at a time: a bomb is refused at the first piece above the limit
 DONE = b"[DONE]"
 
 

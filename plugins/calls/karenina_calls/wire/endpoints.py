@@ -25,6 +25,7 @@ SESSION_MAX_BYTES = 64_000_000
 """What the program of an agent may write in one session."""
 SUFFIX = "/chat/completions"
 DEFAULT_TIMEOUT = 120.0
+"""Seconds of a call whose model has no `request_timeout`: the default of the run's setting."""
 VERSION = re.compile(r"v\d+\w*")
 
 

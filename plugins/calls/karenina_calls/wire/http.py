@@ -29,7 +29,7 @@ from .bodies import ACCEPTED_ENCODINGS, events, pieces, whole
 from .endpoints import Endpoint
 from .openai_errors import error_from_wire, json_from_wire, retry_after_seconds
 
-MOST_ERROR_BYTES = 65536
+MOST_ERROR_BYTES = 65536  # of a body that is kept; chosen
 AT_ONCE = 65536
 """Bytes of a request."""
 REMEDIES = {

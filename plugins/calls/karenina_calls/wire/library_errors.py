@@ -19,8 +19,8 @@ from karenina_core.secrets import MASK, SHORTEST, secrets_in
 from ..secrets.redaction import redactor
 from .openai_errors import error_from_wire, kind_of_status, retry_after_seconds
 
-MOST_CAUSES = 20
-MESSAGE_LIMIT = 300
+MOST_CAUSES = 20  # chosen: far above what libraries raise from one another
+MESSAGE_LIMIT = 300  # characters; chosen: some lines of a terminal
 SECRET_TEXT = re.compile(r"(?<=Bearer )[^\s'\"]+|(?<=[?&]key=)[^\s&'\"]+", re.IGNORECASE)
 WRAPPERS = ("litellm", "langchain_core")
 """Libraries whose exceptions stand for those of a provider's library, which are behind them."""

@@ -23,6 +23,9 @@ FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname
 DEFINITIONS = ("$defs", "definitions")
 MOST_INLINED = 500
 """References written out. Models that refer to each other grow quickly. Chosen, not measured."""
+MOST_LOOKED_AT = 5000
+"""Schemas that are looked at, one as often as it is referred to: some lines that refer to each other can stand for more
+than there is time for. Chosen: some milliseconds."""
 
 
 class _NotStrict(Exception):
@@ -49,6 +52,7 @@ class _Rewriter:
         self.open: list[Any] = []
         """References that are being replaced by what they name: a recursive one stays a reference."""
         self.inlined = 0
+        self.looked_at = 0
 
     def whole(self) -> dict[str, Any]:
         root = self._dereferenced(self.root) if "$ref" in self.root else self.root
@@ -112,6 +116,9 @@ class _Rewriter:
 
     def allows_null(self, schema: Any, seen: tuple[str, ...] = ()) -> bool:
         """Whether null fits, judged by the keywords that strict mode knows."""
+        self.looked_at += 1
+        if self.looked_at > MOST_LOOKED_AT:
+            raise _NotStrict
         if not isinstance(schema, Mapping):
             return schema is True
         if "$ref" in schema:
@@ -176,62 +183,67 @@ class _NoWords(Exception):
 def outline(schema: Mapping[str, Any]) -> str | None:
     """`- path (type): description` for each value in an object of this schema, `[]` for a member of a list.
 
-    None where the schema says more than that, or is recursive.
+    None where the schema says more than that, is recursive, or is larger than anyone would read.
     """
     try:
-        return "\n".join(_lines(schema, schema, "", DEEPEST)) or None
+        return "\n".join(_Outline(schema).lines(schema, "", DEEPEST)) or None
     except _NoWords:
         return None
 
 
-def _lines(schema: Mapping[str, Any], root: Mapping[str, Any], path: str, depth: int) -> Iterator[str]:
-    if not depth:
-        raise _NoWords
-    for name, found in schema.get("properties", {}).items():
-        value = _resolved(found, root)
-        where = f"{path}{name}"
-        about = value.get("description", "")
-        yield f"- {where} ({_type(value, root, depth)}){f': {about}' if about else ''}"
-        for inner, step in _inside(value, root, "", depth):
-            yield from _lines(inner, root, f"{where}{step}.", depth - 1)
+class _Outline:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self.root = root
+        self.looked_at = 0
 
+    def lines(self, schema: Mapping[str, Any], path: str, depth: int) -> Iterator[str]:
+        if not depth:
+            raise _NoWords
+        for name, found in schema.get("properties", {}).items():
+            value = self._resolved(found)
+            where = f"{path}{name}"
+            about = value.get("description", "")
+            yield f"- {where} ({self._type(value, depth)}){f': {about}' if about else ''}"
+            for inner, step in self._inside(value, "", depth):
+                yield from self.lines(inner, f"{where}{step}.", depth - 1)
 
-def _inside(value: Mapping[str, Any], root: Mapping[str, Any], step: str, depth: int) -> Iterator[tuple[Any, str]]:
-    """The objects in a value, and how one gets to them."""
-    if not depth:
-        raise _NoWords
-    if "properties" in value:
-        yield value, step
-    for branch in value.get("anyOf", ()):
-        yield from _inside(_resolved(branch, root), root, step, depth - 1)
-    if "items" in value:
-        yield from _inside(_resolved(value["items"], root), root, f"{step}[]", depth - 1)
+    def _inside(self, value: Mapping[str, Any], step: str, depth: int) -> Iterator[tuple[Any, str]]:
+        """The objects in a value, and how one gets to them."""
+        if not depth:
+            raise _NoWords
+        if "properties" in value:
+            yield value, step
+        for branch in value.get("anyOf", ()):
+            yield from self._inside(self._resolved(branch), step, depth - 1)
+        if "items" in value:
+            yield from self._inside(self._resolved(value["items"]), f"{step}[]", depth - 1)
 
+    def _type(self, value: Mapping[str, Any], depth: int) -> str:
+        if not depth:
+            raise _NoWords
+        if "anyOf" in value:
+            return " or ".join(dict.fromkeys(self._type(self._resolved(one), depth - 1) for one in value["anyOf"]))
+        if choices := [value["const"]] if "const" in value else value.get("enum"):
+            return f"one of {', '.join(json.dumps(choice, ensure_ascii=False) for choice in choices)}"
+        kinds = [value["type"]] if isinstance(value.get("type"), str) else value.get("type") or ["any"]
+        items = value.get("items", {})
+        named = [
+            f"list of {self._type(self._resolved(items), depth - 1)}" if kind == "array" else kind for kind in kinds
+        ]
+        return ", ".join((" or ".join(named), *(f"{key} {value[key]}" for key in LIMITS if key in value)))
 
-def _type(value: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    if not depth:
-        raise _NoWords
-    if "anyOf" in value:
-        return " or ".join(dict.fromkeys(_type(_resolved(one, root), root, depth - 1) for one in value["anyOf"]))
-    if choices := [value["const"]] if "const" in value else value.get("enum"):
-        return f"one of {', '.join(json.dumps(choice, ensure_ascii=False) for choice in choices)}"
-    kinds = [value["type"]] if isinstance(value.get("type"), str) else value.get("type") or ["any"]
-    items = value.get("items", {})
-    named = [f"list of {_type(_resolved(items, root), root, depth - 1)}" if kind == "array" else kind for kind in kinds]
-    return ", ".join((" or ".join(named), *(f"{key} {value[key]}" for key in LIMITS if key in value)))
-
-
-def _resolved(value: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a reference names, with the keywords beside it."""
-    if not isinstance(value, Mapping) or value.keys() - KNOWN:
-        raise _NoWords
-    if value.get("additionalProperties", False) is not False or not isinstance(value.get("anyOf", ()), Sequence):
-        raise _NoWords  # a free dictionary has keys that are not named
-    if (ref := value.get("$ref")) is None:
-        return value
-    found: Any = root
-    for step in str(ref).removeprefix("#/").split("/"):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    if not isinstance(found, Mapping) or "$ref" in found:
-        raise _NoWords
-    return {**_resolved(found, root), **{key: text for key, text in value.items() if key != "$ref"}}
+    def _resolved(self, value: Any) -> Mapping[str, Any]:
+        """What a reference names, with the keywords beside it."""
+        self.looked_at += 1
+        if self.looked_at > MOST_LOOKED_AT or not isinstance(value, Mapping) or value.keys() - KNOWN:
+            raise _NoWords
+        if value.get("additionalProperties", False) is not False or not isinstance(value.get("anyOf", ()), Sequence):
+            raise _NoWords  # a free dictionary has keys that are not named
+        if (ref := value.get("$ref")) is None:
+            return value
+        found: Any = self.root
+        for step in str(ref).removeprefix("#/").split("/"):
+            found = found.get(step) if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping) or "$ref" in found:
+            raise _NoWords
+        return {**self._resolved(found), **{key: text for key, text in value.items() if key != "$ref"}}

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..options.options import json_option
+from ..options.sections import examples
 from ..root import Commands
 
 
@@ -24,7 +25,13 @@ def command() -> None:
     """Make, check and share a benchmark."""
 
 
-@click.command(short_help="Load every template and look for answers that it gives away.")
+@click.command(
+    short_help="Load every template and look for answers that it gives away.",
+    epilog=examples(
+        "karenina benchmark validate questions.jsonld",
+        "karenina benchmark validate questions.jsonld --strict --questions 0-9",
+    ),
+)
 @click.argument("benchmark", type=click.Path(path_type=Path))
 @click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, to check them too.")
 @click.option(

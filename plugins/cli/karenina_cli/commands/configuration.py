@@ -6,19 +6,23 @@ from typing import Any
 
 import click
 
-from ..options.options import json_option, limit_options, model_options, replicates_option, run_options, together
+from ..options.options import json_option, limit_options, models_options, replicates_option, run_options, together
+from ..options.sections import examples
 from ..plugin_options import VerifyCommand
 
 settings_of_a_run = together(
-    model_options("answering"),
-    model_options("parsing"),
+    models_options,
     run_options,
     replicates_option,
     limit_options("a run may spend"),
 )
 
 
-@click.command(cls=VerifyCommand, short_help="Show the settings of a run, and where each is from.")
+@click.command(
+    cls=VerifyCommand,
+    short_help="Show the settings of a run, and where each is from.",
+    epilog=examples("karenina config --config karenina.toml", "karenina config --preset nightly --all"),
+)
 @settings_of_a_run
 @click.option("--all", "every", is_flag=True, help="The defaults too.")
 @json_option
@@ -26,7 +30,6 @@ def config(*, every: bool, as_json: bool, **options: Any) -> None:
     """Show the settings that `karenina verify` would have with these options, and where each is from: the command line,
     --set, a variable of the environment, the file of --config, the preset, or a plugin. No model is called.
 
-    \b
     Exit code 1: the configuration is wrong.
     """
     from ..configuration.in_force import shown
@@ -43,7 +46,9 @@ def preset() -> None:
     """
 
 
-@preset.command("list", short_help="List the presets.")
+@preset.command(
+    "list", short_help="List the presets.", epilog=examples("karenina preset list", "karenina preset list --json")
+)
 @json_option
 def list_(*, as_json: bool) -> None:
     """List the presets: their models, what they are for, and those that cannot be used."""
@@ -52,7 +57,10 @@ def list_(*, as_json: bool) -> None:
     listed(as_json=as_json)
 
 
-@preset.command(short_help="Show what a preset says.")
+@preset.command(
+    short_help="Show what a preset says.",
+    epilog=examples("karenina preset show nightly", "karenina preset show presets/nightly.json --json"),
+)
 @click.argument("reference", metavar="NAME|FILE")
 @json_option
 def show(reference: str, *, as_json: bool) -> None:
@@ -62,7 +70,14 @@ def show(reference: str, *, as_json: bool) -> None:
     shown(reference, as_json=as_json)
 
 
-@preset.command(cls=VerifyCommand, short_help="Save a configuration.")
+@preset.command(
+    cls=VerifyCommand,
+    short_help="Save a configuration.",
+    epilog=examples(
+        "karenina preset save nightly --config karenina.toml",
+        "karenina preset save quick --preset nightly --concurrency 2",
+    ),
+)
 @click.argument("name")
 @click.option("--description", metavar="TEXT", help="What it is for.")
 @click.option("--replace", is_flag=True, help="Also where there is a preset of this name; it keeps its description.")
@@ -73,7 +88,6 @@ def save(name: str, *, description: str | None, replace: bool, **options: Any) -
     The environment is not saved. A key is refused, and so is an address with a password in it: name the environment
     variable that holds the key (--answering-api-key-env). With --preset and --replace, a preset is changed.
 
-    \b
     Exit code 1: the configuration is wrong or would hold a secret, or the name is taken.
     """
     from ..configuration.presets import saved
@@ -81,7 +95,10 @@ def save(name: str, *, description: str | None, replace: bool, **options: Any) -
     saved(name, description, options, replace=replace)
 
 
-@preset.command(short_help="Delete a preset.")
+@preset.command(
+    short_help="Delete a preset.",
+    epilog=examples("karenina preset delete nightly", "karenina preset delete nightly --yes"),
+)
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(name: str, *, yes: bool) -> None:

@@ -7,12 +7,16 @@ from pathlib import Path
 import click
 
 from ..options.options import json_option
+from ..options.sections import examples
 
 
-@click.command(short_help="Check whether karenina can work here, or whether a run's journal is whole.")
+@click.command(
+    short_help="Check whether karenina can work here, or whether a run's journal is whole.",
+    epilog=examples("karenina doctor", "karenina doctor runs/first"),
+)
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option("--deep", is_flag=True, help="Also import what every adapter needs, each in a process of its own.")
-@click.option("--replace", is_flag=True, help="Put the journal that could be saved in the place of the damaged one.")
+@click.option("--replace", is_flag=True, help="Replace the damaged journal by what could be saved of it.")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, directory: Path | None, deep: bool, replace: bool, as_json: bool) -> None:

@@ -8,11 +8,19 @@ from typing import Any
 import click
 
 from ..options.options import COUNT, FILE, model_options, options_of_a_later_run, run_argument
+from ..options.sections import examples
 from ..plugin_options import LaterCommand
 from ..root import ARGUMENTS
 
 
-@click.command(cls=LaterCommand, short_help="Add questions, models, judges, replicates or traits to a finished run.")
+@click.command(
+    cls=LaterCommand,
+    short_help="Add questions, models, judges, replicates or traits to a finished run.",
+    epilog=examples(
+        "karenina extend runs/first --parsing-model openai/gpt-4.1 --out runs/second",
+        "karenina extend runs/first --replicates 5 --questions all",
+    ),
+)
 @run_argument
 @click.option(
     "--out",
@@ -59,7 +67,6 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     about them. Items that ended in a transient error are tried again. Where something changed that the results depend
     on, DIR cannot be extended.
 
-    \b
     Exit codes: those of `karenina verify`.
     """
     from ..resuming import extend

@@ -8,9 +8,13 @@ from typing import Any
 import click
 
 from ..options.options import estimate_options, json_option, run_options, sink_option
+from ..options.sections import examples
 
 
-@click.command(short_help="Show which stages would run, and why the others would not.")
+@click.command(
+    short_help="Show which stages would run, and why the others would not.",
+    epilog=examples("karenina plan --with abstention", "karenina plan questions.jsonld --config karenina.toml"),
+)
 @click.argument("benchmark", type=click.Path(path_type=Path), required=False)
 @run_options
 @sink_option("Also see whether this sink is there.")

@@ -8,11 +8,18 @@ from typing import Any
 import click
 
 from ..options.options import COUNT, benchmark_option, options_of_a_later_run, run_argument
+from ..options.sections import examples
 from ..plugin_options import LaterCommand
 from ..root import ARGUMENTS
 
 
-@click.command(cls=LaterCommand, short_help="Make some results of a finished run again.")
+@click.command(
+    cls=LaterCommand,
+    short_help="Make some results of a finished run again.",
+    epilog=examples(
+        "karenina repair runs/first --outcome error --dry-run", "karenina repair runs/first --questions 3,7 --mode live"
+    ),
+)
 @run_argument
 @click.option(
     "--mode",
@@ -61,7 +68,6 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     Where something changed that affects the numbers, nothing is repaired: `karenina resume DIR --fork` begins another
     run that takes over what still holds.
 
-    \b
     Exit codes: those of `karenina verify`; 0 for --dry-run.
     """
     from ..resuming import repair, take_back

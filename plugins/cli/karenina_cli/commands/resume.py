@@ -9,11 +9,16 @@ import click
 
 from ..options.gates import gate_options
 from ..options.options import FILE, benchmark_option, options_of_a_later_run, run_argument
+from ..options.sections import examples
 from ..plugin_options import LaterCommand
 from ..root import ARGUMENTS
 
 
-@click.command(cls=LaterCommand, short_help="Continue a run that was interrupted.")
+@click.command(
+    cls=LaterCommand,
+    short_help="Continue a run that was interrupted.",
+    epilog=examples("karenina resume runs/first", "karenina resume runs/first --concurrency 2 --budget-usd 5"),
+)
 @run_argument
 @click.option(
     "--fork",
@@ -33,7 +38,6 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     The benchmark and the configuration are those of the beginning. Where something changed that affects the numbers,
     the run is not resumed: --fork begins another one that takes over what still holds.
 
-    \b
     Exit codes: those of `karenina verify`.
     """
     from ..resuming import resume

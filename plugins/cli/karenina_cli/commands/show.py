@@ -7,9 +7,13 @@ from pathlib import Path
 import click
 
 from ..options.options import json_option, run_argument
+from ..options.sections import examples
 
 
-@click.command(short_help="Explain the results of a run.")
+@click.command(
+    short_help="Explain the results of a run.",
+    epilog=examples("karenina show runs/first", "karenina show runs/first 3 --model gpt-4.1-mini"),
+)
 @run_argument
 @click.argument("question_id", metavar="[QUESTION]", required=False)
 @click.option("--model", metavar="TEXT", help="Only results whose answering or parsing model contains this text.")

@@ -7,9 +7,13 @@ from pathlib import Path
 import click
 
 from ..options.options import json_option, run_argument
+from ..options.sections import examples
 
 
-@click.command(short_help="Show how far a run is.")
+@click.command(
+    short_help="Show how far a run is.",
+    epilog=examples("karenina status runs/first", "karenina status runs/first --json"),
+)
 @run_argument
 @json_option
 @click.pass_context

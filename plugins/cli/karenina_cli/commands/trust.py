@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from ..options.sections import examples
+
 FILE = click.argument("benchmark", type=click.Path(path_type=Path))
 
 
@@ -20,7 +22,10 @@ def command() -> None:
     """
 
 
-@command.command(short_help="Show the code of a file, and what has changed since it was trusted.")
+@command.command(
+    short_help="Show the code of a file, and what has changed since it was trusted.",
+    epilog=examples("karenina trust show questions.jsonld", "karenina trust show questions.jsonld --code"),
+)
 @FILE
 @click.option("--code", is_flag=True, help="Print all of the code.")
 def show(benchmark: Path, **options: Any) -> None:
@@ -31,7 +36,10 @@ def show(benchmark: Path, **options: Any) -> None:
     run(benchmark, **options)
 
 
-@command.command(short_help="Trust the code of a file as it is now.")
+@command.command(
+    short_help="Trust the code of a file as it is now.",
+    epilog=examples("karenina trust add questions.jsonld", "karenina trust add shared/questions.jsonld"),
+)
 @FILE
 def add(benchmark: Path) -> None:
     """Trust the code of BENCHMARK as it is now."""
@@ -40,7 +48,10 @@ def add(benchmark: Path) -> None:
     run(benchmark)
 
 
-@command.command(short_help="Trust a file no longer.")
+@command.command(
+    short_help="Trust a file no longer.",
+    epilog=examples("karenina trust remove questions.jsonld", "karenina trust remove shared/questions.jsonld"),
+)
 @FILE
 def remove(benchmark: Path) -> None:
     """Trust the code of BENCHMARK no longer, as it is now and as it was. The file need not be there any more."""

@@ -8,15 +8,24 @@ from typing import Any
 import click
 
 from ..options.gates import gate_options
-from ..options.options import FILE, estimate_options, model_options, replicates_option, run_options, work_options
+from ..options.options import FILE, estimate_options, models_options, replicates_option, run_options, work_options
+from ..options.sections import examples
 from ..plugin_options import VerifyCommand
 from ..root import ARGUMENTS
 
 
-@click.command(cls=VerifyCommand, short_help="Run a benchmark.")
+@click.command(
+    cls=VerifyCommand,
+    short_help="Run a benchmark.",
+    epilog=examples(
+        "karenina verify questions.jsonld --model openai/gpt-4.1-mini",
+        "karenina verify questions.jsonld --config karenina.toml --min-pass-rate 0.9",
+        "karenina verify questions.jsonld --questions 0-4 \\",
+        "    --answering-model openai/gpt-4.1-mini --parsing-model openai/gpt-4.1",
+    ),
+)
 @click.argument("benchmark", type=FILE)
-@model_options("answering")
-@model_options("parsing")
+@models_options
 @run_options
 @click.option(
     "--questions",
@@ -85,9 +94,8 @@ def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
 
     A flag wins over the environment (KARENINA_CONCURRENCY and the like), the environment over the file of --config,
     that over the preset, and the preset over the defaults. The interface and address options apply to the models named
-    by --answering-model or --parsing-model, else to those of the configuration.
+    by --model, --answering-model or --parsing-model, else to those of the configuration.
 
-    \b
     Exit codes: 0 every item has an outcome, 3 some items ended in an error or every score of a type of trait failed,
     1 could not run, 2 wrong usage, 4 a gate (--min-..., --must-pass, --max-errors) failed or a judge obeyed more
     canaries than it may, 74 the run directory cannot be written, 130 interrupted.

@@ -8,8 +8,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -20,17 +21,17 @@ from karenina_runs.files.run_files import place_of
 from karenina_runs.folder.directory import default_directory
 
 from karenina_core import __version__
-from karenina_core.errors import KareninaError, one_line
+from karenina_core.errors import KareninaError, one_line, plural
 from karenina_core.names import problems
 from karenina_core.plugin.adapters import AdapterSpec
 from karenina_core.plugin.api import PLUGIN_API, KareninaDeprecationWarning
 from karenina_core.plugin.application import Karenina
 from karenina_core.plugin.command_line import Section
-from karenina_core.plugin.discovery import misplaced
 
 from ..entries import every_section, merged, section_parts
 from ..exits import COULD_NOT_RUN, OK
 from ..output import inline, note, own_stdout, print_found
+from .misplaced import misplaced
 
 DEEP_SECONDS = 120.0
 """Seconds for importing what an adapter needs; chosen."""
@@ -46,21 +47,18 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
         sections = every_section("karenina.doctor", lambda section: section(app))
         found = findings(app, sections, deep=deep)
         found["problems"] += deprecated
-        states: dict[str, list[str]] = {}
-        for plugin in found["plugins"]:
-            states.setdefault(plugin["state"], []).append(plugin["name"])
         folder = found["run_directory"]
         variables = ", ".join(found["environment"]) or "no API keys and no KARENINA_ variables"
         parts = [
             f"karenina-core {found['karenina_core']} (plugin API {found['plugin_api']}), Python {found['python']}",
-            *(f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())),
+            *_plugin_lines(found["plugins"]),
             "",
             *section_parts(Section.of("adapters", "Adapters", COLUMNS, found["adapters"])),
             *(part for section in sections for part in section_parts(section)),
             f"Run directory {folder['path']}: {'writable' if folder['writable'] else 'not writable'}"
             f" ({found['file_system']['type'] or 'unknown file system'})",
             f"Environment: {variables} (names only)",
-            f"Packages: {', '.join(f'{name} {number}' for name, number in found['packages'].items())}",
+            *_package_lines(found["packages"]),
             "",
             "karenina can be used here." if found["usable"] else "karenina cannot be used here.",
         ]
@@ -68,6 +66,26 @@ def examine(*, deep: bool = False, as_json: bool = False) -> int:
         for problem in found["problems"]:
             note(f"Problem: {problem}")
     return OK if found["usable"] else COULD_NOT_RUN
+
+
+def _plugin_lines(plugins: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How many are active, and the names of the others."""
+    states: dict[str, list[str]] = {}
+    for plugin in plugins:
+        states.setdefault(plugin["state"], []).append(plugin["name"])
+    active = len(states.pop("active", []))
+    others = [f"Plugins {state}: {', '.join(names)}" for state, names in sorted(states.items())]
+    return [f"{plural(active, 'plugin')} active, listed by: karenina plugins", *others]
+
+
+def _package_lines(packages: Mapping[str, str]) -> list[str]:
+    """The versions of packages; how many of karenina's own have that of the core."""
+    same = [name for name, number in packages.items() if name.startswith("karenina-") and number == __version__]
+    others = [f"{name} {number}" for name, number in packages.items() if name not in same]
+    return [
+        f"Packages: {plural(len(same), 'package')} of karenina {__version__}",
+        *textwrap.wrap(", ".join(others), 78),
+    ]
 
 
 def _installed() -> tuple[Karenina, list[str]]:

@@ -37,6 +37,7 @@ RUN_FIELDS = {
     "budget_usd": "budget_usd",
     "budget_tokens": "budget_tokens",
     "canaries": "canaries",
+    "fail_fast": "fail_fast",
 }
 
 
@@ -74,10 +75,16 @@ def later_config(
 
 
 def checked_plugins(loaded: RunConfig, options: Mapping[str, Any]) -> RunConfig:
-    """The same, after warnings. Raises ConfigError where an option's plugin does not run."""
+    """The same, after warnings. Raises ConfigError where an option's plugin does not run, and with --strict-plugins
+    where any has failed."""
+    failed = [plugin for plugin in loaded.app.plugins if plugin.state == "failed"]
+    if failed and options.get("strict_plugins"):
+        raise ConfigError([Problem(f"plugin {plugin.name}", plugin.reason) for plugin in failed])
     for warning in loaded.app.warnings:
         note(f"Warning: {warning}")
     check_given(options, loaded.app)
+    for plugin in failed:
+        note(f"Warning: the plugin {plugin.name} failed and is left out: {plugin.reason}")
     return loaded
 
 
@@ -142,9 +149,12 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def model_flags(role: Literal["answering", "parsing"], options: Mapping[str, Any]) -> ModelFlags:
-    """What the options of one role say."""
-    given = {name: options.get(f"{role}_{name}") for name in ("interface", "provider", "base_url", "api_key_env")}
-    return ModelFlags(role=role, models=options.get(f"{role}_models", ()), **given)
+    """What the options of one role say, and those of both roles where its own say nothing."""
+    names = ("models", "interface", "provider", "base_url", "api_key_env")
+    own = {name: options.get(f"{role}_{name}") or None for name in names}
+    shared = {name: value for name in names if own[name] is None and (value := options.get(f"both_{name}"))}
+    given = {name: value for name, value in {**own, **shared}.items() if value is not None}
+    return ModelFlags(role=role, both=frozenset(shared), **given)
 
 
 POSITIONS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")

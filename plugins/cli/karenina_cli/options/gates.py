@@ -1,4 +1,8 @@
-"""Options that say what a run must come to, and what becomes of them."""
+"""Options that say what a run must come to, and what becomes of them.
+
+Other packages add gates by an entry point of the group `karenina.gates`: a function `asked(app)` that gives None, or
+what gives the gates for the results of the run. It is called before anything is paid for, and raises ConfigError.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from attrs import asdict
 
-from ..output import Part, Table
+from ..entries import usable
+from ..output import Part, Table, note
 from .options import together
 
 if TYPE_CHECKING:
+    from karenina_runs.plan.items import Prepared
+    from karenina_runs.results.results import VerificationResultSet
     from karenina_runs.summaries.gates import Gate, RunLimits
 
+GROUP = "karenina.gates"
 F = TypeVar("F", bound=Callable[..., Any])
 SHARE = click.FloatRange(0, 1)
 
@@ -38,16 +47,7 @@ def _errors(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     raise click.BadParameter(f"{value!r}: write a number, or a share such as 5%", ctx, parameter)
 
 
-gate_options: Callable[[F], F] = together(
-    click.option(
-        "--min-pass-rate",
-        type=SHARE,
-        metavar="X",
-        help="Exit with 4 where a smaller share of the items passes, with some model; items without a verdict do not.",
-    ),
-    click.option(
-        "--min-coverage", type=SHARE, metavar="X", help="Exit with 4 where a smaller share is right or wrong."
-    ),
+item_gate_options: Callable[[F], F] = together(
     click.option(
         "--must-pass",
         multiple=True,
@@ -65,7 +65,25 @@ gate_options: Callable[[F], F] = together(
         "--max-errors",
         callback=_errors,
         metavar="N|P%",
-        help="Exit with 4 where more items end in an error; with fewer, errors do not change the exit code.",
+        help="Exit with 4 where more items end in an error, and ask nothing more from then on; with fewer, errors do "
+        "not change the exit code.",
+    ),
+)
+gate_options: Callable[[F], F] = together(
+    click.option(
+        "--min-pass-rate",
+        type=SHARE,
+        metavar="X",
+        help="Exit with 4 where a smaller share of the items passes, with some model; items without a verdict do not.",
+    ),
+    click.option(
+        "--min-coverage", type=SHARE, metavar="X", help="Exit with 4 where a smaller share is right or wrong."
+    ),
+    item_gate_options,
+    click.option(
+        "--annotations",
+        type=click.Choice(("github",)),
+        help="Print gates that failed and questions that did not pass on stderr, as annotations of GitHub Actions.",
     ),
 )
 
@@ -76,8 +94,8 @@ def run_limits(options: Mapping[str, Any]) -> RunLimits:
 
     errors = options["max_errors"]
     return RunLimits(
-        pass_rate=options["min_pass_rate"],
-        coverage=options["min_coverage"],
+        pass_rate=options.get("min_pass_rate"),
+        coverage=options.get("min_coverage"),
         must_pass=options["must_pass"],
         per_question=options["min_pass_per_question"],
         errors=errors if isinstance(errors, int) else None,
@@ -85,13 +103,43 @@ def run_limits(options: Mapping[str, Any]) -> RunLimits:
     )
 
 
+def asked_gates(prepared: Prepared, options: Mapping[str, Any]) -> Callable[[VerificationResultSet], Sequence[Gate]]:
+    """What gives every gate that the options and settings ask for. Raises ConfigError, before a model is asked, where
+    one could never be decided."""
+    from karenina_runs.summaries.gates import must_pass_ids, run_gates
+
+    limits, chosen = run_limits(options), {question.id: question.keywords for question in prepared.questions}
+    must_pass = must_pass_ids(limits, chosen, prepared.config.replicate_count, prepared.mode)
+    more = [judge for _, asked in usable(GROUP, "gate") if (judge := asked(prepared.app)) is not None]
+
+    def judged(results: VerificationResultSet) -> Sequence[Gate]:
+        own = run_gates(results, prepared.planned, limits, must_pass)
+        return [*own, *(gate for judge in more for gate in judge(results))]
+
+    return judged
+
+
+def note_gates(gates: Sequence[Gate]) -> bool:
+    """Say on stderr which gates failed, and which passed although nothing decides them. Returns whether all passed."""
+    for gate in gates:
+        if not gate.passed or gate.warns:
+            state = "Warning" if gate.passed else "gate failed"
+            note(f"{state}: {gate.name}, {gate.about}: {gate.message}")
+    return all(gate.passed for gate in gates)
+
+
 def gate_document(gates: Sequence[Gate]) -> dict[str, Any]:
     """What the JSON document of a run says of them; nothing where there are none."""
-    rows = [{"name": g.name, "about": g.about, "passed": g.passed, "message": g.message} for g in gates]
+    rows = [asdict(gate) for gate in gates]
     return {"gates": rows} if rows else {}
 
 
 def gate_parts(gates: Sequence[Gate]) -> list[Part]:
     """The gates for people."""
-    rows = [(gate.name, "passed" if gate.passed else "FAILED", gate.about, gate.message) for gate in gates]
+    rows = [(gate.name, gate_state(gate), gate.about, gate.message) for gate in gates]
     return [Table(("gate", "result", "of", "why"), rows, "Gates")]
+
+
+def gate_state(gate: Gate) -> str:
+    """In a word."""
+    return "FAILED" if not gate.passed else "WARNING" if gate.warns else "passed"

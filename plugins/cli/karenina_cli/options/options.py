@@ -124,6 +124,13 @@ def work_options(*, spent: str, sinks: str) -> Callable[[F], F]:
     return together(
         limit_options(spent),
         sink_option(sinks),
+        click.option(
+            "--fail-fast",
+            is_flag=True,
+            default=None,
+            help="Ask nothing more when an item has ended in an error other than what a model said.",
+        ),
+        click.option("--strict-plugins", is_flag=True, help="Refuse to run where an installed plugin has failed."),
         click.option("--trust", is_flag=True, help="Run the file's Python templates in this process, unprotected."),
         click.option("--quiet", is_flag=True, help="No progress on stderr."),
         json_option,
@@ -143,24 +150,32 @@ def options_of_a_later_run(
 def model_options(role: str, *, added: bool = False) -> Callable[[F], F]:
     """--ROLE-model and the four options that say how to reach it. `added`: to the models of a run that is there."""
     effect = "It is added to those of the run" if added else f"Replaces run.{role}_models"
+    model = f"A model's name, or the NAME of a [models.NAME] table. {effect}. Repeatable."
+    return _reached(f"{role}-", f"{role}_", model, "" if added else f"The same of the {role} models alone.")
+
+
+def _reached(flag: str, name: str, model: str, others: str = "") -> Callable[[F], F]:
+    """A model and how it is reached; `others` is the help of all options but the first."""
+    interface = "How it is reached. Default: what a plugin says for PROVIDER/NAME, else litellm."
+    address = f"The server's address; does not choose the interface (see --{flag}interface)."
+    key = "The environment variable that holds its key."
     return together(
-        click.option(
-            f"--{role}-model",
-            f"{role}_models",
-            multiple=True,
-            metavar="MODEL",
-            help=f"A model's name, or the NAME of a [models.NAME] table. {effect}. Repeatable.",
-        ),
-        click.option(
-            f"--{role}-interface",
-            metavar="NAME",
-            help="How it is reached. Default: what a plugin says for PROVIDER/NAME, else litellm.",
-        ),
-        click.option(f"--{role}-provider", metavar="NAME", help="Who serves it."),
-        click.option(
-            f"--{role}-base-url",
-            metavar="URL",
-            help=f"The server's address; does not choose the interface (see --{role}-interface).",
-        ),
-        click.option(f"--{role}-api-key-env", metavar="NAME", help="The environment variable that holds its key."),
+        click.option(f"--{flag}model", f"{name}models", multiple=True, metavar="MODEL", help=model),
+        click.option(f"--{flag}interface", f"{name}interface", metavar="NAME", help=others or interface),
+        click.option(f"--{flag}provider", f"{name}provider", metavar="NAME", help=others or "Who serves it."),
+        click.option(f"--{flag}base-url", f"{name}base_url", metavar="URL", help=others or address),
+        click.option(f"--{flag}api-key-env", f"{name}api_key_env", metavar="NAME", help=others or key),
     )
+
+
+models_options: Callable[[F], F] = together(
+    _reached(
+        "",
+        "both_",
+        "A model, or the NAME of a [models.NAME] table, that answers and is the judge. What is given for one role "
+        "alone, by the options below, wins. Repeatable.",
+    ),
+    model_options("answering"),
+    model_options("parsing"),
+)
+"""Of both roles at once, and of each."""

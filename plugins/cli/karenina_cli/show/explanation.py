@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from karenina_core.values.fields import is_number
 from karenina_core.values.result import VerificationResult
 
 from ..output import Part, Table, inline, own_stdout, print_json, print_parts
-from ..summary import shown_cost, shown_tokens
+from ..summary import replicates_text, shown_cost, shown_tokens
 from .calls import call_parts, calls_of
 from .conversation import (
     answer_parts,
@@ -80,20 +80,56 @@ def show(path: Path, wanted: ShowRequest, *, as_json: bool = False) -> None:
         elif wanted.question_id is None:
             print_parts(_listed(results), out)
         else:
-            for number, (result, asked) in enumerate(zip(results, calls, strict=True)):
+            places = {id(result): place for place, result in enumerate(results)}
+            for number, same in enumerate([[r] for r in results] if wanted.calls else _same(results, _answered)):
                 print_parts(["", "=" * 80, ""] if number else [], out)
-                print_parts(explained(result, loaded.run_dir), out)
+                print_parts([*explained(same[0], loaded.run_dir), *_others(same)], out)
+                asked = calls[places[id(same[0])]]
                 print_parts(call_parts(asked) if asked is not None else [], out)
 
 
+def _ended(result: VerificationResult) -> tuple[str, ...]:
+    about = result.metadata
+    models = (about.answering_model, about.parsing_model)
+    return about.question_id, *models, str(result.outcome), inline(why(result), LINE)
+
+
+def _answered(result: VerificationResult) -> tuple[str, ...]:
+    return *_ended(result), answer_text(result)
+
+
+def _same(
+    results: Iterable[VerificationResult], key: Callable[[VerificationResult], tuple[str, ...]]
+) -> list[list[VerificationResult]]:
+    """Replicates of a question that are alike, where the first of them is."""
+    found: dict[tuple[str, ...], list[VerificationResult]] = {}
+    for result in results:
+        found.setdefault(key(result), []).append(result)
+    return list(found.values())
+
+
+def _others(same: Sequence[VerificationResult]) -> list[Part]:
+    """Which replicates gave the same answer and ended in the same way, and are not shown."""
+    if len(same) == 1:
+        return []
+    first, *others = (result.metadata.replicate for result in same)
+    what = f"{'Replicate' if len(others) == 1 else 'Replicates'} {replicates_text(others)}"
+    return ["", f"This is replicate {first}. {what}: the same answer and outcome (--replicate N shows one of them)."]
+
+
 def _listed(results: Sequence[VerificationResult]) -> list[Part]:
-    """A line for each result, and what the traits of every pair of answering model and judge come to."""
+    """A line for each result, or for replicates that ended in the same way, and what the traits of every pair of
+    answering model and judge come to."""
     rows = [
-        (m.question_id, m.answering_model, m.parsing_model, str(m.replicate), str(r.outcome), inline(why(r)))
-        for r in results
-        for m in (r.metadata,)
+        (
+            *_ended(alike[0])[:3],
+            replicates_text([r.metadata.replicate for r in alike]),
+            str(alike[0].outcome),
+            inline(why(alike[0])),
+        )
+        for alike in _same(results, _ended)
     ]
-    parts: list[Part] = [Table(("question", "answering", "judge", "replicate", "outcome", "reason"), rows)]
+    parts: list[Part] = [Table(("question", "answering", "judge", "replicates", "outcome", "reason"), rows)]
     for row in summarize(results)["models"]:
         title = f"Traits of {row['answering']}, judged by {row['parsing']}"
         parts += trait_totals(row["traits"], row["items_without_scores"], most=None, title=title)

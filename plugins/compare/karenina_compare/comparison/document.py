@@ -9,7 +9,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from attrs import asdict
-from karenina_cli.output import inline, printable
+from karenina_cli.annotations import MOST, annotation, gate_annotations
+from karenina_cli.output import printable
 from karenina_runs.summaries.gates import Gate
 from karenina_runs.summaries.intervals import Interval
 
@@ -27,10 +28,6 @@ OF_ROW = (
 NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold."""
 TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-MOST = 10
-"""GitHub shows so many annotations of a kind for a step."""
-LONGEST = 1_000
-"""Characters of a message; chosen."""
 
 
 def document(comparison: Comparison, gates: Sequence[Gate] = ()) -> dict[str, Any]:
@@ -106,6 +103,17 @@ def junit(comparison: Comparison, gates: Sequence[Gate]) -> str:
         name = f"{models(row.pair)}: {row.metric}"
         cases = [_question(q, flips.get((row.pair, row.metric, q.id)), row, name) for q in row.by_question]
         _suite(root, name, cases)
+    return _document(root)
+
+
+def joined(one: str, other: str) -> str:
+    """Two documents of JUnit XML as one: the suites of both."""
+    root = ElementTree.fromstring(one)
+    root.extend(ElementTree.fromstring(other))
+    return _document(root)
+
+
+def _document(root: ElementTree.Element) -> str:
     for key in ("tests", "failures", "errors"):  # schemas know `skipped` of suites alone
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
     ElementTree.indent(root)
@@ -147,40 +155,23 @@ def _text(text: str) -> str:
 
 
 def github(comparison: Comparison, gates: Sequence[Gate]) -> str:
-    """Failed gates are errors, questions that got worse warnings, and the rows notices.
-
-    Escapes are those of the runner: %, CR and LF in messages, and also : and , in properties.
-    """
-    lines: list[str] = []
-    failed = [gate for gate in gates if not gate.passed]
-    shown = failed if len(failed) <= MOST else failed[: MOST - 1]
-    for gate in shown:
-        lines.append(_command("error", f"{gate.name} gate failed", f"{gate.about}: {gate.message}"))
-    if len(failed) > len(shown):
-        lines.append(_command("error", "gates", f"{len(failed)} gates failed, {len(shown)} of them are shown"))
+    """Failed gates are errors, questions that got worse warnings, and the rows notices."""
+    lines = gate_annotations(gates)
     rates = {row.metric: row.is_rate for row in comparison.rows}
     worse = [flip for flip in comparison.flipped if flip.change == "worse"]
     listed = worse if len(worse) <= MOST else worse[: MOST - 1]
     for flip in listed:
         message = f"{change(flip, rates[flip.metric])}. {flip.of_b.why}"
         lines.append(
-            _command("warning", f"worse: {flip.question_id}", f"{models(flip.pair)}, {flip.metric}: {message}")
+            annotation("warning", f"worse: {flip.question_id}", f"{models(flip.pair)}, {flip.metric}: {message}")
         )
     if len(worse) > len(listed):
-        lines.append(_command("warning", "worse", f"{len(worse)} questions got worse, {len(listed)} of them are shown"))
+        lines.append(
+            annotation("warning", "worse", f"{len(worse)} questions got worse, {len(listed)} of them are shown")
+        )
     for row in notable(comparison.rows)[: MOST - 1]:
         cells = line(row)
         message = f"{cells.verdict}: {cells.difference}, adjusted p = {cells.p}"
-        lines.append(_command("notice", f"{cells.models}: {cells.metric}", message))
-    lines.append(_command("notice", "comparison", headline(comparison)))
+        lines.append(annotation("notice", f"{cells.models}: {cells.metric}", message))
+    lines.append(annotation("notice", "comparison", headline(comparison)))
     return "".join(f"{text}\n" for text in lines)
-
-
-def _command(level: str, title: str, message: str) -> str:
-    shown = inline(printable(title), 200)
-    named = _data(shown).replace(":", "%3A").replace(",", "%2C")
-    return f"::{level} title={named}::{_data(inline(printable(message), LONGEST))}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

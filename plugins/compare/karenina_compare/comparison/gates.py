@@ -1,4 +1,5 @@
-"""Gates: what a comparison must come to. A gate that cannot be decided fails, and says so."""
+"""Gates: what a comparison must come to. A gate that cannot be decided fails, and says so; where the questions are too
+few for that, `[plugins.compare]` says what becomes of it."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from karenina_runs.summaries.gates import SLACK, Gate
 from karenina_core.errors import plural
 
 from ..headline import Numbers
+from ..settings import Undecided
 from .values import Comparison, Row
-from .wording import counts, models, signed
+from .wording import counts, interval, models, points, sight, signed
 
 
 @frozen(kw_only=True)
@@ -27,17 +29,23 @@ class Limits:
     """The smallest share of the questions of either side that must be compared, in every row."""
     pass_rate: float | None = None
     """The smallest pass rate of every model in B, of all items: one without a verdict counts as one that fails."""
+    max_drop: float | None = None
+    """How much worse B may be in every row: a part of 1 for rates, points of the scale for scores. Answers without a
+    value, to questions that both sides were asked, are as bad for B as they can be."""
+    undecided: Undecided = "fail"
+    """What becomes of `no_regression` where so few questions decide nothing; see `CompareSettings`."""
+    tolerated_drop: float = 0.1
 
 
 def gates(comparison: Comparison, limits: Limits) -> tuple[Gate, ...]:
     """Every gate that `limits` asks for, in a fixed order. Nothing to compare fails each of them."""
     found: list[Gate] = []
     if limits.no_regression:
-        found += [Gate("regression", _about(row), *_regression(row, comparison.alpha)) for row in comparison.rows]
-        details = "B has no results of it; name the models to compare (--models)"
-        found += [Gate("regression", name, False, details) for name in comparison.unpaired_a]
-        if not comparison.rows:
-            found.append(Gate("regression", "all models", False, f"cannot be decided: {comparison.nothing}"))
+        found += [_regression(row, comparison.alpha, limits) for row in comparison.rows]
+        found += _unpaired("regression", comparison)
+    if limits.max_drop is not None:
+        found += [Gate("drop", _about(row), *_drop(row, limits.max_drop)) for row in comparison.rows]
+        found += _unpaired("drop", comparison)
     if limits.coverage is not None:
         found += _coverages(comparison, limits.coverage)
     if limits.pass_rate is not None:
@@ -45,13 +53,70 @@ def gates(comparison: Comparison, limits: Limits) -> tuple[Gate, ...]:
     return tuple(found)
 
 
-def _regression(row: Row, alpha: float) -> tuple[bool, str]:
+def _unpaired(name: str, comparison: Comparison) -> Iterator[Gate]:
+    """Models of A that nothing is compared with."""
+    for model in comparison.unpaired_a:
+        yield Gate(name, model, False, "B has no results of it; name the models to compare (--models)")
+    if not comparison.rows:
+        yield Gate(name, "all models", False, f"cannot be decided: {comparison.nothing}")
+
+
+def _regression(row: Row, alpha: float, limits: Limits) -> Gate:
+    """What so few questions cannot decide, and what else is said of it."""
+    if why := _too_few(row, limits.tolerated_drop):
+        verdict, passed = f"cannot be decided: {why}", limits.undecided != "fail"
+        by = f"; it passes because undecided = {limits.undecided!r} is set in [plugins.compare]" if passed else ""
+        return Gate("regression", _about(row), passed, f"{verdict}{by}", limits.undecided == "warn")
+    return Gate("regression", _about(row), *_decided(row, alpha))
+
+
+def _too_few(row: Row, tolerated: float) -> str:
+    """Why nothing is known; empty where something is."""
+    if row.difference is None or row.verdict not in ("too few pairs", "no difference found"):
+        return ""
+    few = plural(row.compared, "question") + (f" in {plural(row.clusters, 'group')}" if row.clusters else "")
+    if row.verdict == "too few pairs":
+        return f"no result of {few} could be significant ({_details(row)})"
+    drop = _worsening(row, row.difference)
+    if drop is None or row.scale is None or drop <= tolerated * row.scale + SLACK:
+        return ""
+    return f"worse, and not significant ({_details(row)}); {few} show too little: {sight(row)}"
+
+
+def _worsening(row: Row, difference: float) -> float | None:
+    """By how much B is worse; negative where it is better, None where that is not known."""
+    return None if row.higher_is_better is None else -difference if row.higher_is_better else difference
+
+
+def _details(row: Row) -> str:
+    return f"{signed(row.difference, row)} on {plural(row.compared, 'question')}, adjusted p = {row.p_adjusted:.3g}"
+
+
+def _drop(row: Row, most: float) -> tuple[bool, str]:
+    if row.difference is None:
+        return False, f"cannot be decided: none of {plural(row.questions, 'question')} has a value on both sides"
+    details = f"{signed(row.difference, row)} on {plural(row.compared, 'question')}"
+    details += f" ({interval(row.interval, row)})" if row.interval else ""
+    details += f", a drop of at most {points(most, row)} asked for"
+    drop = _worsening(row, row.difference)
+    if drop is None:
+        what = "which value is better is unknown; name the metrics that decide (--metric)"
+        return False, f"cannot be decided: {details}; {what}"
+    if drop > most + SLACK:
+        return False, details
+    if not row.worst_known:
+        return False, f"cannot be decided: {details}; of answers without a value the worst one is unknown"
+    worst = None if row.worst_asked is None else _worsening(row, row.worst_asked)
+    if row.worst_asked is not None and worst is not None and worst > most + SLACK:
+        what = f"{signed(row.worst_asked, row)} if every answer without a value were as bad for B as it can be"
+        return False, f"cannot be decided: {details}; {what}"
+    return True, details
+
+
+def _decided(row: Row, alpha: float) -> tuple[bool, str]:
     if row.verdict == "not compared" or row.difference is None:
         return False, f"cannot be decided: none of {plural(row.questions, 'question')} has a value on both sides"
-    details = f"{signed(row.difference, row)} on {plural(row.compared, 'question')}, adjusted p = {row.p_adjusted:.3g}"
-    if row.verdict == "too few pairs":
-        few = plural(row.compared, "question") + (f" in {plural(row.clusters, 'group')}" if row.clusters else "")
-        return False, f"cannot be decided: no result of {few} could be significant ({details})"
+    details = _details(row)
     if row.verdict == "worse":
         return False, f"significantly worse: {details}"
     if row.verdict == "different":
@@ -68,7 +133,8 @@ def _regression(row: Row, alpha: float) -> tuple[bool, str]:
     if row.worst_p is not None and row.worst_p <= alpha:
         worst = f"if every answer without a value were as bad for B as it can be, adjusted p = {row.worst_p:.3g}"
         return False, f"cannot be decided: B would be significantly worse {worst} ({details})"
-    return True, f"{row.verdict}: {details}"
+    seen = f"; {sight(row)}" if row.verdict == "no difference found" else ""
+    return True, f"{row.verdict}: {details}{seen}"
 
 
 def _coverages(comparison: Comparison, least: float) -> Iterator[Gate]:

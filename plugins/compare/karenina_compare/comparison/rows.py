@@ -65,7 +65,8 @@ def row(facing: Facing) -> tuple[Row, Effect | None]:
     worst, best = _bounds(facing.measure, a, b)
     signs = [direction(x, y) for x, y in zip(values_a, values_b, strict=True)]
     better, worse = {True: (1, -1), False: (-1, 1), None: (None, None)}[facing.measure.higher_is_better]
-    worst_p, worst_known = _worst_case(facing, a, b)
+    worst_p, worst_asked, worst_known = _worst_case(facing, a, b)
+    low, high = facing.measure.lowest, facing.measure.highest
     # a question counts as much as its answers have values, on the side where fewer have one
     kept = [min(1 - (a[q].lost or 0), 1 - (b[q].lost or 0)) for q in a if a[q].values and b[q].values]
     made = Row(
@@ -92,12 +93,14 @@ def row(facing: Facing) -> tuple[Row, Effect | None]:
         worst=worst,
         best=best,
         worst_p=worst_p,
+        worst_asked=worst_asked,
         worst_known=worst_known,
         clusters=found.units if found and clusters is not None else None,
         replicates=(often[0], often[1]),
         smallest_p=found.smallest_p if found else 1.0,
         higher_is_better=facing.measure.higher_is_better,
         is_rate=facing.measure.is_rate,
+        scale=None if low is None or high is None else float(high - low),
         by_question=tuple(Question(q, a[q].mean, b[q].mean, a[q].missing, b[q].missing) for q in a),
     )
     return made, found
@@ -123,7 +126,8 @@ def judged(rows: Sequence[tuple[Row, Effect | None]], correction: Correction, al
         elif p is not None:
             p = 1.0
         detectable = found.detectable(alpha / max(1, len(family))) if found else None
-        made = evolve(made, p_adjusted=p, detectable=detectable, lost_p=loss)
+        noticeable = math.ceil(1 - math.log2(alpha / max(1, len(family)))) if found else None  # see `smallest_p`
+        made = evolve(made, p_adjusted=p, detectable=detectable, noticeable=noticeable, lost_p=loss)
         made = evolve(made, worst_p=None if made.worst_p is None else worst_p)
         done.append(evolve(made, verdict=_verdict(made, alpha, decidable)))
     return tuple(done)
@@ -166,20 +170,22 @@ def direction(a: float, b: float) -> int:
     return 0 if math.isclose(a, b, abs_tol=1e-9) else 1 if b > a else -1  # means of equal values differ by roundings
 
 
-def _worst_case(facing: Facing, a: Mapping[str, Seen], b: Mapping[str, Seen]) -> tuple[float | None, bool]:
-    """`worst_p` and `worst_known` of a row: every answer that was lost is as good in A, and as bad in B, as it can
-    be."""
+def _worst_case(
+    facing: Facing, a: Mapping[str, Seen], b: Mapping[str, Seen]
+) -> tuple[float | None, float | None, bool]:
+    """`worst_p`, `worst_asked` and `worst_known` of a row: every answer that was lost is as good in A, and as bad in B,
+    as it can be."""
     measure = facing.measure
     asked = _asked(a, b)
     if measure.higher_is_better is None or not any(a[q].lost or b[q].lost for q in asked):
-        return None, True
+        return None, None, True
     if measure.lowest is None or measure.highest is None:
-        return None, False
+        return None, None, False
     bad, good = (measure.lowest, measure.highest) if measure.higher_is_better else (measure.highest, measure.lowest)
     values_a, values_b = [a[q].filled(good) for q in asked], [b[q].filled(bad) for q in asked]
     found = permutation_test(values_b, values_a, _clusters(asked, facing.groups))
     is_worse = (found.difference or 0.0) * (good - bad) < 0
-    return (found.p_value if is_worse else None), True
+    return (found.p_value if is_worse else None), found.difference, True
 
 
 def _bounds(measure: Measure, a: Mapping[str, Seen], b: Mapping[str, Seen]) -> tuple[float | None, float | None]:

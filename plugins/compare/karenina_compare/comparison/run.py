@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from attrs import evolve, frozen
-from karenina_cli.exits import GATE_FAILED, OK
+from karenina_cli.exits import COULD_NOT_RUN, GATE_FAILED, OK
+from karenina_cli.options.gates import run_limits
 from karenina_cli.output import inline, note, own_stdout, print_json, print_parts
+from karenina_runs.config.config_file import load_config
+from karenina_runs.kinds import FormatRegistry
+from karenina_runs.results.exports import find_format
 from karenina_runs.results.results import VerificationResultSet
+from karenina_runs.results.stored import stored_results
+from karenina_runs.summaries.gates import Gate, RunLimits, keywords_in, must_pass_ids, run_gates
+from karenina_runs.summaries.rates import Planned
 
 from karenina_core.errors import BenchmarkError, ConfigError
+from karenina_core.plugin.application import Karenina
 
 from ..numbers import unfinished
+from ..plugin import NAME
 from ..question_groups import grouping, groups_of
-from .compare import compare, compare_models
-from .document import document, github, junit
+from ..settings import CompareSettings
+from .compare import compare_models
+from .document import document, github, joined, junit
 from .gates import Limits, gates
+from .loaded import compare_runs
 from .tables import markdown, parts
 from .values import Comparison
 
+JUNIT = "junit"
 TEXTS = {"markdown": markdown, "junit": junit, "github": github}
 
 
@@ -37,12 +50,16 @@ class Output:
     """Whether stdout gets the JSON document."""
 
 
-def compare_runs(a: Path, b: Path | None, options: Mapping[str, Any], limits: Limits, output: Output) -> int:
+def print_comparison(a: Path, b: Path | None, options: Mapping[str, Any], output: Output) -> int:
     """Compare two runs, or the models of one, and return the exit code. Raises BenchmarkError and ConfigError."""
     with own_stdout() as out:
-        made = _compared(a, b, options)
-        asked = gates(made, limits)
+        first, second = _loaded(a), _loaded(b) if b is not None else None
+        limits, of_run = _limits(options), run_limits(options)
+        made = _compared(a, b, first, second, options)
+        asked = [*gates(made, limits), *_gates_of_run(second if second is not None else first, made, of_run)]
         text = TEXTS[output.form](made, asked) if output.form in TEXTS else None
+        if b is None and text is not None and output.form == "junit":
+            text = with_questions(text, a)
         if output.file is not None:
             if text is None:
                 drawn = io.StringIO()
@@ -61,13 +78,65 @@ def compare_runs(a: Path, b: Path | None, options: Mapping[str, Any], limits: Li
         else:
             out.write(text)
         for gate in asked:
-            if not gate.passed:
-                note(inline(f"{gate.name} gate failed: {gate.about}: {gate.message}", 1_000))
-        return OK if all(gate.passed for gate in asked) else GATE_FAILED
+            if not gate.passed or gate.warns:
+                state = "Warning: the " if gate.passed else ""
+                how = "cannot be decided" if gate.passed else "failed"
+                note(inline(f"{state}{gate.name} gate {how}: {gate.about}: {gate.message}", 1_000))
+        if not all(gate.passed for gate in asked):
+            return GATE_FAILED
+        return OK if made.rows or b is None else COULD_NOT_RUN
 
 
-def _compared(a: Path, b: Path | None, options: Mapping[str, Any]) -> Comparison:
-    first, second = _loaded(a), _loaded(b) if b is not None else None
+def _limits(options: Mapping[str, Any]) -> Limits:
+    """What the options and the settings ask for. Raises ConfigError."""
+    settings = CompareSettings()
+    if options["config"] is not None or options["sets"]:
+        settings = load_config(options["config"], options["sets"], models=False).app.settings(NAME) or settings
+    return Limits(
+        no_regression=options["fail_on_regression"],
+        coverage=options["min_coverage"],
+        pass_rate=options["min_pass_rate"],
+        max_drop=options["max_drop"],
+        undecided=settings.undecided,
+        tolerated_drop=settings.tolerated_drop,
+    )
+
+
+def _gates_of_run(results: VerificationResultSet, made: Comparison, limits: RunLimits) -> Sequence[Gate]:
+    """Those that are about the items of the later run alone. Raises ConfigError where one could never be decided."""
+    limits = evolve(limits, pass_rate=None, coverage=None)  # of these the comparison knows more
+    wanted = {(row.answering or "", row.parsing or "") for row in made.numbers_b.pairs}
+    planned = results.planned or Planned(
+        results.get_question_ids(), sorted(results.group_by_replicate()), tuple(sorted(wanted))
+    )
+    if {pair for pair in planned.pairs if pair in wanted} == wanted:
+        planned = evolve(planned, pairs=tuple(pair for pair in planned.pairs if pair in wanted))
+    modes = {result.metadata.evaluation_mode for result in results}
+    mode = "rubric_only" if modes == {"rubric_only"} else "template_only"
+    must_pass = must_pass_ids(limits, keywords_in(results, planned), len(planned.replicates), mode)
+    return run_gates(results, planned, limits, must_pass)
+
+
+def with_questions(text: str, path: Path) -> str:
+    """JUnit XML with a suite for each pair of models of a run too, and a test for each question, where a package brings
+    that format."""
+    app = Karenina.default()
+    if JUNIT not in app.registry(FormatRegistry):
+        return text
+    stored = stored_results(path, app)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "run.xml")
+        find_format(app, file, JUNIT).write(stored, file, stored.manifest)
+        return joined(text, file.read_text("utf-8"))
+
+
+def _compared(
+    a: Path,
+    b: Path | None,
+    first: VerificationResultSet,
+    second: VerificationResultSet | None,
+    options: Mapping[str, Any],
+) -> Comparison:
     cluster = None
     if (name := options["cluster_by"]) is not None:
         cluster = grouping(name)
@@ -78,7 +147,7 @@ def _compared(a: Path, b: Path | None, options: Mapping[str, Any]) -> Comparison
         made = compare_models(first, name=str(a), **shared)
         return evolve(made, notes=(*made.notes, *unfinished(a, len(first))), unasked_b=_unasked(first))
     shared |= {name: options[name] for name in ("judges", "unchanged")}
-    made = compare(first, second, names=(str(a), str(b)), **shared)
+    made = compare_runs(first, second, names=(str(a), str(b)), **shared)
     missing = [f"{name}: {text}" for name, path, own in (("A", a, first), ("B", b, second))
                for text in unfinished(path, len(own))]  # fmt: skip
     return evolve(made, notes=(*made.notes, *missing), unasked_b=_unasked(second))

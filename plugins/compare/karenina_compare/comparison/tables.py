@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from attrs import astuple
+from karenina_cli.options.gates import gate_state
 from karenina_cli.output import Part, Table, inline, printable
 from karenina_runs.summaries.gates import Gate
 
@@ -29,7 +30,7 @@ Shown = TypeVar("Shown")
 def parts(comparison: Comparison, gates: Sequence[Gate]) -> list[Part]:
     """What is printed in the terminal, in this order: the rows, ties, gates, flipped questions and notes."""
     title = ", ".join(f"{label} {name}" for label, name in sides(comparison))
-    judged = [("passed" if gate.passed else "FAILED", gate.name, gate.about, gate.message) for gate in gates]
+    judged = [(gate_state(gate), gate.name, gate.about, gate.message) for gate in gates]
     head, rows = changed(comparison, MOST)
     more = len(comparison.flipped) - len(rows)
     return [
@@ -72,7 +73,10 @@ def markdown(comparison: Comparison, gates: Sequence[Gate]) -> str:
         blocks.append(f"{explanation}p-values are adjusted for the number of rows ({comparison.correction}).")
     shown = _first(gates, lambda all_: sorted(all_, key=lambda gate: gate.passed))
     if shown:
-        rows = [["passed" if g.passed else "**failed**", g.name, literal(g.about), literal(g.message)] for g in shown]
+        states = {"FAILED": "**failed**", "WARNING": "**warning**"}
+        rows = [
+            [states.get(state := gate_state(g), state), g.name, literal(g.about), literal(g.message)] for g in shown
+        ]
         blocks += ["### Gates", _table(GATES, rows), *_more(gates)]
     if ranks := [[literal(name), rank, *map(literal, about)] for name, rank, *about in tied(comparison)]:
         blocks += [f"### {TIED}", _table(TIES, ranks[:ROWS]), *_more(ranks)]

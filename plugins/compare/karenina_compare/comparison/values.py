@@ -99,10 +99,15 @@ class Row:
     """Adjusted p-value of the difference if every answer without a value, of a question that both sides were asked,
     were as bad for B as it can be; None where none is missing, where B would not be worse, or where that is not
     known."""
+    worst_asked: float | None = None
+    """The difference in that case, over the questions that both sides were asked."""
     worst_known: bool = True
     """Whether there is such a worst case: values without a known range have none."""
     detectable: float | None = None
     """The smallest true difference that is found with a probability of 80 %, at alpha divided by these rows."""
+    noticeable: int | None = None
+    """How many questions, or groups of them, would have to differ, all in one direction, for this row to be
+    significant; None where nothing is compared."""
     clusters: int | None = None
     """Groups of questions, where there are any."""
     replicates: tuple[int, int]
@@ -111,6 +116,8 @@ class Row:
     """The smallest p-value that these questions could have given."""
     higher_is_better: bool | None = True
     is_rate: bool = True
+    scale: float | None = None
+    """The largest difference that two values can have; None where that is not known."""
     verdict: Verdict = "not compared"
     by_question: tuple[Question, ...] = field(default=(), repr=False)
     """Every question of either side, ordered by id."""

@@ -29,6 +29,23 @@ def signed(number: float | None, row: Row) -> str:
     return f"{100 * number:+.1f} pp" if row.is_rate else f"{number:+.4g}"
 
 
+def points(size: float, row: Row) -> str:
+    """The size of a difference: of rates in percentage points."""
+    return f"{100 * size:.1f} pp" if row.is_rate else f"{size:.4g}"
+
+
+def sight(row: Row) -> str:
+    """What such data could not have shown; empty where nothing is compared."""
+    if row.detectable is not None:
+        whole = row.scale is not None and row.detectable >= row.scale
+        what = "even the largest difference" if whole else f"a difference below {points(row.detectable, row)}"
+        return f"{what} would mostly go unnoticed"
+    if row.noticeable is None:
+        return ""
+    units = "questions" if row.clusters is None else "groups of questions"
+    return f"fewer than {row.noticeable} {units} that differ would go unnoticed"
+
+
 def interval(found: Interval | None, row: Row) -> str:
     """The limits of a difference."""
     return "" if found is None else f"{signed(found.low, row)} to {signed(found.high, row)}"
@@ -208,12 +225,8 @@ def _of_row(row: Row, alpha: float) -> list[str]:
             f"{'B' if row.lost > 0 else 'A'} has significantly more answers without a value (adjusted p = "
             f"{p_value(row.lost_p)})"
         )
-    if row.detectable is not None and row.verdict == "no difference found":
-        least = signed(row.detectable, row).lstrip("+")
-        whole = row.is_rate and row.detectable >= 1
-        details.append(
-            f"{'even the largest difference' if whole else f'a difference below {least}'} would mostly go unnoticed"
-        )
+    if row.verdict == "no difference found" and (unseen := sight(row)):
+        details.append(unseen)
     if row.clusters is not None:
         details.append(f"{plural(row.compared, 'question')} in {plural(row.clusters, 'group')}")
     return details

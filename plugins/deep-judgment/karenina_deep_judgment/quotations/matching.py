@@ -38,8 +38,8 @@ from .sense import is_negation, loses_negation
 
 LONGEST_ALIGNED = 5_000
 """Longer quotations must occur verbatim: to compare two texts takes time with the product of their lengths."""
-MOST_TRIES = 1_000
-MOST_ALIGNED = 20
+MOST_TRIES = 1_000  # chosen, as the next: prose has the words of a quotation at a few places
+MOST_ALIGNED = 20  # passages
 MOST_STEPS = 20_000
 """Pairs of a word of the quotation and one of the text that are looked at, about 0.1 s; prose takes some hundreds."""
 WINDOW = 400

@@ -31,11 +31,16 @@ OF_QUESTIONS = ("question_specific", "dynamic")
 """Where traits come from that not every question has: they share one column."""
 
 
-def _more(result: VerificationResult) -> Iterator[Found]:
+def more_traits(result: VerificationResult) -> Iterator[Found]:
+    """The columns of traits that every question has."""
     for trait in read_traits(result.rubric):
         if trait.provenance not in OF_QUESTIONS:
             read = partial(_score, trait.name)
             yield ("trait", trait.name), own(f"rubric_{trait.name}", "value", read, "None: no score.")
+
+
+def _more(result: VerificationResult) -> Iterator[Found]:
+    yield from more_traits(result)
     yield from extension_columns(result)
 
 

@@ -101,6 +101,7 @@ ENDING = (
         f"The error, or what decided; at most {LONGEST_REASON} characters.",
     ),
 )
+KNOWN_ENDING = {column.name: column for column in ENDING}
 CAVEATS = Column(
     "caveats",
     "text",

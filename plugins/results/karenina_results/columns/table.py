@@ -12,7 +12,7 @@ from karenina_runs.results.stored import plain
 
 from karenina_core import VerificationResult
 
-CellType = Literal["text", "whole", "number", "boolean", "json", "value"]
+CellType = Literal["text", "whole", "number", "boolean", "json", "texts", "value"]
 """What the cells of a column hold, each None where there is nothing to hold:
 
 - `text`: a text that UTF-8 can hold.
@@ -20,6 +20,7 @@ CellType = Literal["text", "whole", "number", "boolean", "json", "value"]
 - `number`: a finite floating point number.
 - `boolean`: True or False.
 - `json`: JSON text of something nested.
+- `texts`: a list of texts.
 - `value`: what was found, of whatever type. Where a column has one type (polars, pyarrow, CSV, Parquet) it is JSON
   text, which says exactly what it was; in pandas it is the Python value.
 """
@@ -50,6 +51,8 @@ def cell(type_: CellType, value: Any) -> Any:
         return text if _writable(text) else text.encode("utf-8", "replace").decode("utf-8")
     if type_ == "json":
         return as_json(value)
+    if type_ == "texts":
+        return [cell("text", entry) for entry in value] if isinstance(value, list | tuple) else None
     if type_ == "value":
         return None if isinstance(value, float) and not math.isfinite(value) else value
     if type_ == "boolean":

@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from karenina_cli.options.sections import examples
 
 
-@click.command(short_help="Write the results of a run in another file format.")
+@click.command(
+    short_help="Write the results of a run in another file format.",
+    epilog=examples("karenina export runs/first -o first.csv", "karenina export runs/first -o first.parquet"),
+)
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--format",
     "format_",
     metavar="NAME",
-    help="json, jsonl, csv, parquet, sqlite, junit, or what a plugin brings. Default: by the suffix of FILE.",
+    help="json, jsonl, csv, xlsx, parquet, sqlite, junit, or what a plugin brings. Default: by the suffix of FILE.",
 )
 @click.option(
     "-o",
@@ -23,14 +27,18 @@ import click
     help="The file; one that is there is replaced. Default: the name of DIR with the format's suffix, in the working "
     "directory.",
 )
+@click.option(
+    "--columns",
+    type=click.Choice(("short", "full")),
+    help="Of csv and xlsx: what people look at first (the default), or everything that is stored.",
+)
 @click.pass_context
-def command(ctx: click.Context, directory: Path, format_: str | None, output: Path | None) -> None:
+def command(ctx: click.Context, directory: Path, format_: str | None, output: Path | None, columns: str | None) -> None:
     """Write the results in DIR, a run directory or a file of results, to FILE. Its name is printed.
 
     Results are read and written one after the other, so that they need not fit into memory. FILE is there as a whole or
     not at all.
 
-    \b
     Exit codes: 0 written, 1 the results cannot be read, the file cannot be written or a package is missing, 2 wrong
     usage.
     """
@@ -38,5 +46,5 @@ def command(ctx: click.Context, directory: Path, format_: str | None, output: Pa
         raise click.UsageError("give --format NAME, -o FILE, or both.", ctx)
     from ..exporting import export
 
-    click.echo(export(directory, format_, output))
+    click.echo(export(directory, format_, output, columns=columns))
     ctx.exit(0)

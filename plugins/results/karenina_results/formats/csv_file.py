@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -13,20 +14,23 @@ from karenina_core import VerificationResult
 from karenina_core.errors import BenchmarkError
 
 from ..columns.item_columns import RESULT
-from ..columns.table import CellType
+from ..columns.short import ALWAYS, SHORT, filled_columns, item_table
+from ..columns.table import CellType, Column, Table
 from .about import export_columns
 
 CELL = re.compile(r'(?:"((?:[^"]++|"")*+)"|([^",\r\n]*))(,|\r\n|\n|\r|\Z)')
 ACTIVE = re.compile("[\\s\0\ufeff\u200b-\u200f\u2060]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 """How texts begin that a spreadsheet program might take for a formula or a command."""
 INERT = "'"
+LIST = "; "
 ID, PLACE = "result_id", "result_index"
 Raw = tuple[bool, str]
 """A cell as written in the file: whether it is a text in quotation marks, and the text."""
 
 
 class CsvFile:
-    """The columns of whole results, those of each trait among them, and when and of which run they were written.
+    """One row an item. `short`: what people look at first, without columns that no result fills. `full`: the columns of
+    whole results, and when and of which run they were written. Those of each trait are in both.
 
     It does not hold whole results: `read_rows` gives back its rows.
     """
@@ -34,22 +38,40 @@ class CsvFile:
     name = "csv"
     suffixes = (".csv",)
 
+    def __init__(self, columns: str = "short") -> None:
+        """Raises ValueError where there is no such choice."""
+        self.columns = columns
+        item_table(columns)
+
+    def with_columns(self, columns: str) -> CsvFile:
+        """The same with other columns."""
+        return CsvFile(columns)
+
     def write(self, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]) -> None:
-        write_rows(results, path, manifest)
+        if self.columns == "full":
+            write_rows(results, path, manifest)
+        else:
+            _write(SHORT, filled_columns(SHORT, results), results, path)
 
 
 def write_rows(
     results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any], *, start: int = 0
 ) -> None:
-    """Write a file of RFC 4180 in UTF-8; `start` is the index of the first result.
+    """Write all columns; `start` is the index of the first result."""
+    _write(RESULT, (*RESULT.columns_for(results), *export_columns(manifest)), results, path, start)
+
+
+def _write(
+    table: Table, columns: Sequence[Column], results: Iterable[VerificationResult], path: Path, start: int = 0
+) -> None:
+    """Write a file of RFC 4180 in UTF-8.
 
     Nothing is an empty cell, an empty text is `""`. A text that a spreadsheet program might run gets an apostrophe.
     """
-    columns = (*RESULT.columns_for(results), *export_columns(manifest))
     types = [column.type for column in columns]
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(_line(_text(column.name) for column in columns))
-        for row in RESULT.written_rows(results, columns, start):
+        for row in table.written_rows(results, columns, start):
             file.write(_line(_written(type_, value) for type_, value in zip(types, row, strict=True)))
 
 
@@ -120,6 +142,8 @@ def _written(type_: CellType, value: Any) -> str:
         return ""
     if type_ == "text":
         return _text(value)
+    if type_ == "texts":
+        return _text(joined_texts(value))
     if type_ in ("json", "value"):
         return _quoted(value)  # begins with a bracket, a quotation mark, a letter, or is a number
     return json.dumps(value)
@@ -135,7 +159,24 @@ def _read(type_: CellType, cell: Raw) -> Any:
         return None
     if type_ == "text":
         return text.removeprefix(INERT)
+    if type_ == "texts":
+        return split_texts(text.removeprefix(INERT))
     return text if type_ in ("json", "value") else json.loads(text)
+
+
+def joined_texts(texts: Sequence[str]) -> str:
+    """`a; b`, as people write lists into a cell; JSON where that would not be read as the same."""
+    text = LIST.join(texts)
+    return text if split_texts(text) == list(texts) else json.dumps(list(texts), ensure_ascii=False)
+
+
+def split_texts(text: str) -> list[str]:
+    """What `joined_texts` was given."""
+    if text.startswith("["):
+        with suppress(ValueError):
+            found = json.loads(text)
+            return [str(entry) for entry in found] if isinstance(found, list) else [text]
+    return text.split(LIST) if text else []
 
 
 # Records
@@ -143,13 +184,20 @@ def _read(type_: CellType, cell: Raw) -> Any:
 
 def _header(path: str | Path) -> list[tuple[str, CellType]]:
     """Names and types of the columns."""
-    known: dict[str, CellType] = {column.name: column.type for column in chain(RESULT.columns, export_columns({}))}
+    tables = {"short": chain(SHORT.columns), "full": chain(RESULT.columns, export_columns({}))}
     try:
         names = [_name(cell) for cell in next(_records(path))]
     except StopIteration:
-        raise BenchmarkError(f"{path} is empty") from None
-    if missing := [column.name for column in RESULT.columns if column.name not in names]:
-        raise BenchmarkError(f"{path} is no table of results: it has no column {missing[0]!r}")
+        raise BenchmarkError(f"{path} is empty; export the run again: karenina export DIR -o FILE") from None
+    missing = {
+        choice: [column.name for column in needed if column.name not in names]
+        for choice, needed in (("full", RESULT.columns), ("short", ALWAYS))
+    }
+    choice = next((choice for choice, absent in missing.items() if not absent), None)
+    if choice is None:
+        what = f"is no table of results: it has no column {missing['short'][0]!r}"
+        raise BenchmarkError(f"{path} {what}; write a new one: karenina export DIR -o FILE")
+    known: dict[str, CellType] = {column.name: column.type for column in tables[choice]}
     return [(name, known.get(name, "value")) for name in names]
 
 

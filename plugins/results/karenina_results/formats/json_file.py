@@ -64,7 +64,8 @@ class JsonFile:
         except (OSError, ConfigError, ValueError) as error:
             raise BenchmarkError(f"{path}: cannot be read after {plural(number, 'result')}: {error}") from error
         if not seen:
-            raise BenchmarkError(f"{path}: is not an export of results: it has neither results nor a format_version")
+            what = "is not an export of results: it has neither results nor a format_version"
+            raise BenchmarkError(f"{path}: {what}; write one: karenina export DIR -o FILE.json")
 
 
 def _line(result: VerificationResult) -> str:

@@ -18,7 +18,7 @@ from .about import export_columns
 
 WHOLE = "result"
 """The column with the JSON of the result: the others say parts of it."""
-ROWS = 1_000
+ROWS = 1_000  # with CHARACTERS
 CHARACTERS = 8 << 20
 """What a row group holds at most: rows, or characters of JSON; chosen, as it is in memory while it is written."""
 

@@ -175,7 +175,7 @@ def _csv_added(
     before: Path, again: Again, results: Iterable[VerificationResult], path: Path, manifest: Mapping[str, Any]
 ) -> None:
     if not before.exists():
-        CsvFile().write(results, path, manifest)
+        CsvFile("full").write(results, path, manifest)
         return
     new, instead = (path.with_name(f"{path.name}.{name}") for name in ("new", "instead"))
 

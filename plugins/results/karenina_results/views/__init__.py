@@ -9,6 +9,7 @@ from karenina_core import hookimpl
 __all__ = ["VIEWS"]
 
 VIEWS = {
+    "items": "karenina_results.views.items:ItemResults",
     "template": "karenina_results.views.template:TemplateResults",
     "rubric": "karenina_results.views.rubric:RubricResults",
     "judgment": "karenina_results.views.judgment:JudgmentResults",

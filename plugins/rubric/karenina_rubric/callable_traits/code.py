@@ -27,7 +27,7 @@ Place = object
 MOST_CALLS = 8
 """Calls of one function at the same time, with those that were given up on. Chosen, not measured."""
 ENTRY = "evaluate"
-MOST_SHOWN = 80
+MOST_SHOWN = 80  # characters: a line
 
 
 class Places:

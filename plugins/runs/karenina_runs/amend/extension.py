@@ -81,7 +81,7 @@ class Found:
     def notes(self) -> list[str]:
         if not self.unanswered:
             return []
-        what = "failed for good in the run that is extended; they are asked for again, for the judges that are added"
+        what = "failed with a lasting error in the run that is extended; they are asked for again, for the added judges"
         return [f"{plural(self.unanswered, 'answer')} {what}"]
 
 

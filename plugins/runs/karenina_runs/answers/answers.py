@@ -36,7 +36,7 @@ from ..results.stored import redacted, stored_results
 
 MissPolicy = Literal["strict", "fall_through", "leave_out"]
 Replicates = Literal["all", "first", "last"]
-VERSION = 1
+VERSION = 1  # of the format
 OF_ITEMS = ("workspace", "replayed_from", "fields", "fields_must_fit")
 """What an answer only has while an item is given it."""
 MOST_SHOWN = 80
@@ -145,7 +145,7 @@ class ReplayStore:
             entry = evolve(before, fields={**before.fields, **entry.fields})
         elif before is not None:
             self.overwritten += 1
-            log.warning("there is another answer already; the new one takes its place", question=key.question_id)
+            log.warning("there is another answer already; the new one replaces it", question=key.question_id)
         self._entries[key] = entry
         self._questions.add(key.question_id)
 

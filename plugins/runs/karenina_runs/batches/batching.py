@@ -212,16 +212,17 @@ class _BatchLane:
 
     async def enter(self, call: StoredCall) -> Place:
         """Raises PortError where no more calls may be made: `budget`, or that of a model whose lane is closed."""
-        if (closed := self.batching.gateway.lane(self.model).state.closed) is not None:
+        gateway = self.batching.gateway
+        if (closed := gateway.lane(self.model).state.closed) is not None:
             raise PortError(closed.why, kind=closed.kind, final=True)
         estimate = self.experience.estimate(tokens_of(call.request), call.request.task, self.model)
-        budget = self.batching.gateway.budget
-        if budget.limited and not budget.exhausted and not self._fits(estimate):
+        budget = gateway.budget
+        if budget.limited and not gateway.exhausted and not self._fits(estimate):
             with self.batching.parked():
-                while not budget.exhausted and not self._fits(estimate):
+                while not gateway.exhausted and not self._fits(estimate):
                     await self.batching.sleep(LOOK_AGAIN)
-        if budget.exhausted:
-            raise PortError(budget.exhausted, kind="budget", final=True)
+        if gateway.exhausted:
+            raise PortError(gateway.exhausted, kind="cancelled" if gateway.stopped else "budget", final=True)
         budget.set_aside(estimate)
         turn = _Turn(self, call, estimate)
         current_turn.set(turn)

@@ -24,7 +24,7 @@ from ..journal.journal import Journal
 from ..journal.reader import ENDING, OPEN, Batch, JournalReader, journal_of
 from .batches import retried
 
-GONE = 404
+GONE = 404  # HTTP, not found
 
 
 @frozen(kw_only=True)

@@ -36,6 +36,13 @@ class ModelFlags:
     provider: str | None = None
     base_url: str | None = None
     api_key_env: str | None = None
+    both: frozenset[str] = frozenset()
+    """Those of the options above that were given for both roles at once: `--model` in place of `--answering-model`."""
+
+    def option(self, name: str) -> str:
+        """What was typed to give `models`, `interface` and so on."""
+        flag = name.removesuffix("s").replace("_", "-")
+        return f"--{flag}" if name in self.both else f"--{self.role}-{flag}"
 
     def fields(self) -> dict[str, Any]:
         """The given flags as fields of ModelConfig."""
@@ -155,9 +162,9 @@ def _entries(flags: ModelFlags, tables: Tables, problems: list[Problem]) -> list
     names, path = tables.listed.get(flags.role, ()), f"run.{flags.role}_models"
     entries: list[_Entry] = []
     if flags.models:
-        entries = [_named(name, tables, f"--{flags.role}-model {name}") for name in flags.models]
+        entries = [_named(name, tables, f"{flags.option('models')} {name}") for name in flags.models]
     elif flags.interface == MANUAL:
-        entries = [_Entry(f"--{flags.role}-interface manual", {})]
+        entries = [_Entry(f"{flags.option('interface')} manual", {})]
     elif not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         problems.append(Problem(path, f"expected a list of names of [models.NAME] tables, got {names!r}"))
     else:
@@ -169,9 +176,9 @@ def _entries(flags: ModelFlags, tables: Tables, problems: list[Problem]) -> list
                 problems.append(Problem(f"{path}[{position}]", f"there is no table [models.{name}]{hint}"))
     given: dict[str, Any] = flags.fields()
     if given and not entries and len(problems) == before:
-        first = next(flag for flag, name in FIELDS.items() if name in given).replace("_", "-")
-        what = f"there is no model to apply it to; name one with --{flags.role}-model"
-        problems.append(Problem(f"--{flags.role}-{first}", what))
+        first = next(flag for flag, name in FIELDS.items() if name in given)
+        model = "--model" if first in flags.both else f"--{flags.role}-model"
+        problems.append(Problem(flags.option(first), f"there is no model to apply it to; name one with {model}"))
     if "api_key_env" in given:  # the flag wins over a key that the file holds
         given["endpoint_api_key"] = None
     origin = dict.fromkeys(given, COMMAND_LINE)

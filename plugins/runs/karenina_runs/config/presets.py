@@ -71,7 +71,9 @@ class Preset:
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
         except ValueError as error:
-            raise ConfigError(f"{path} is not a preset: {error}") from None
+            raise ConfigError(
+                f"{path} is not a preset: {error}; list those that are there: karenina preset list"
+            ) from None
         config = data.get("config") if isinstance(data, Mapping) else None
         if not isinstance(config, Mapping):
             raise ConfigError(f'{path} is not a preset: write {{"config": {{"run": {{...}}, "models": {{...}}}}}}')

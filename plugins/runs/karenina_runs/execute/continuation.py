@@ -34,8 +34,9 @@ from ..kinds import declared
 from ..plan.items import Generation, Item, Prepared
 from ..results.stored import portable_record
 
-RETRYABLE = frozenset({"rate_limited", "timeout", "connection", "server", "budget", "cancelled"})
-"""Transient errors. The budget is that of the run: an agent that used up its own would do so again."""
+RETRYABLE = frozenset({"rate_limited", "timeout", "connection", "server", "auth", "budget", "cancelled"})
+"""Transient errors, and those of a key, which whoever resumes the run has mended. The budget is that of the run:
+an agent that used up its own would do so again."""
 UNREADABLE = "judge"
 KINDS = "karenina.continuations"
 CONTINUATIONS = "continuations"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from attrs import define, field
 from karenina_calls.limits.limiter import Gateway
 
+from karenina_core.errors import plural
 from karenina_core.plugin.application import Karenina, current
+from karenina_core.values.result import VerificationResult
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,11 +22,28 @@ A_MOMENT = 0.25
 who has pressed Ctrl-C does not notice them."""
 
 
+class Counted(Protocol):
+    """What a run under way counts."""
+
+    def snapshot(self) -> Any:
+        """See `karenina_runs.execute.progress.Snapshot`. Only in the loop of the run."""
+
+
+OF_WHAT_MODELS_SAY = frozenset({"judge", "content_filter"})
+"""Kinds of errors that are about what a model has said, and of which the next item knows nothing."""
+SLACK = 1e-9
+"""Shares of the items that differ by less are the same."""
+
+
 @define(eq=False)
 class RunControl:
-    """Ends a run early, from the loop in which it runs."""
+    """Ends a run early, and says how far it is, from the loop in which it runs."""
 
-    _wanted: asyncio.Event = field(factory=asyncio.Event)
+    most_errors: float | None = None
+    """With more items that end in an error, nothing more is asked."""
+    counted: Counted | None = field(default=None, init=False)
+    """None before the first item begins."""
+    _wanted: asyncio.Event = field(factory=asyncio.Event, init=False)
 
     def drain(self) -> None:
         """No new call begins; those under way are waited for and kept; then the run ends as one that was cancelled."""
@@ -33,6 +52,18 @@ class RunControl:
     @property
     def draining(self) -> bool:
         return self._wanted.is_set()
+
+    def why_stopped(self, result: VerificationResult, errors: int, *, fail_fast: bool) -> str:
+        """Why nothing more is to be asked after this result; `errors` of the run so far, this one included."""
+        about = result.metadata
+        if about.outcome != "error":
+            return ""
+        if fail_fast and about.outcome_detail not in OF_WHAT_MODELS_SAY:
+            where = f"{about.question_id}, answered by {about.answering_model}"
+            return f"fail_fast: an item ended in an error ({where}: {about.outcome_detail}: {about.error})"
+        if self.most_errors is not None and errors > self.most_errors + SLACK:
+            return f"max_errors: {plural(errors, 'item')} ended in an error, at most {self.most_errors:g} may"
+        return ""
 
     async def until_drained(self, work: Coroutine[Any, Any, None], gateway: Gateway) -> None:
         """Await the work. Raises what it raises, and CancelledError where it was drained before it was done."""

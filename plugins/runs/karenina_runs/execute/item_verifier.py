@@ -34,7 +34,7 @@ from karenina_core.values.question import Question
 from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import DynamicRubric, Rubric
 
-from ..plan.canaries import canary_config
+from ..plan.canaries import canary_config, canary_mode
 from ..plan.items import Item
 from ..plan.prepare import check_identities, checked_plans, checked_templates
 from ..plan.rubrics import check_names
@@ -99,9 +99,9 @@ class Verifier:
         return evolve(result, metadata=evolve(result.metadata, warnings=warnings, caveats=caveats))
 
 
-def canary_verifier(verifier: Verifier) -> Verifier:
-    """The same for the canaries of a run."""
-    return evolve(verifier, config=canary_config(verifier.config), mode="template_only")
+def canary_verifier(verifier: Verifier, path: str) -> Verifier:
+    """The same for the canaries of a path."""
+    return evolve(verifier, config=canary_config(verifier.config, path), mode=canary_mode(path))
 
 
 @define(eq=False)

@@ -17,7 +17,7 @@ from karenina_calls.models.overrides import model_pool, overrides
 from karenina_calls.ports.item_calls import current_item
 from karenina_calls.ports.waiting import WorkPlace, WorkPlaces
 from karenina_calls.secrets.redaction import Secrets
-from karenina_judging.canaries import canary
+from karenina_judging.canaries import PATHS
 
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.values.result import VerificationResult
@@ -28,7 +28,7 @@ from ..folder.directory import RunDirectory
 from ..folder.reuse import opened_sources
 from ..journal.reader import Done
 from ..kinds import ExecutorRegistry
-from ..plan.canaries import canary_answer, canary_items
+from ..plan.canaries import canary_answer, canary_at, canary_items
 from ..plan.items import Generation, Item, Prepared, Schedule, judged_by_folder, replayed
 from ..results.results import VerificationResultSet
 from ..results.sinks import RunInfo, Sinks, make_sink, without_password
@@ -38,6 +38,8 @@ from .continuation import Rest, RunWriter, read_back
 from .control import RunControl
 from .destination import Destination, RunState, directory_of, end, one_of, writer_of
 from .item_verifier import Verifier, canary_verifier
+from .notebook import shown_in_notebook
+from .progress import RunCounts
 from .senders import Senders
 from .surroundings import Place, surroundings_kind
 from .watchdogs import fewer_collections, stalls_logged, watched_stages
@@ -52,6 +54,7 @@ class _Running(RunState):
     verifier: Verifier
     schedule: Schedule
     on_result: Callable[[VerificationResult], None] | None
+    control: RunControl
     results: dict[int, VerificationResult] = field(factory=dict, init=False)
     """By their places in the plan; only where no run directory holds them: memory does not grow with one."""
     working: Working = field(init=False)
@@ -97,10 +100,13 @@ class _Running(RunState):
     def _would_be_lost(self, waiting: Sequence[Item]) -> bool:
         """Whether nothing keeps the answer of these items, while a judge of theirs is asked no more: what is done in a
         folder is done once more when the run is resumed, and without a run directory nothing can be."""
-        blocked = []
+        blocked, unjudged = [], []
         for item in waiting:
-            models = (item.answering, item.parsing, *(model for _, model in overrides([item.rubric])))
-            blocked.append(any(map(self.gateway.is_closed, models)))
+            judges = (item.parsing, *(model for _, model in overrides([item.rubric])))
+            blocked.append(any(map(self.gateway.is_closed, (item.answering, *judges))))
+            unjudged.append(any(map(self.gateway.never_answered, judges)))
+        if all(unjudged):  # it is not likely that anybody wants to pay for answers now
+            return True
         return all(blocked) if self.writer is None else any(blocked) and self.surroundings.wanted(waiting[0])
 
     async def _judged_again(self, waiting: Sequence[Item]) -> list[Item]:
@@ -160,12 +166,14 @@ class _Running(RunState):
 
     async def canaries_judged(self, executor: Any) -> None:
         """Have every judge read answers that it should fail, and count what it does with them."""
-        judging, tally = canary_verifier(self.verifier), CanaryTally(self.prepared.config.canary_threshold)
+        tally = CanaryTally(self.prepared.config.canary_threshold)
+        judging = {path: canary_verifier(self.verifier, path) for path in PATHS}
 
         async def judge(item: Item) -> None:
+            found = canary_at(item.position)
             async with self.working.place(), self.senders.item():
-                result = await judging.verify(item, canary_answer(item), None)
-            tally.add(canary(item.position), result, judged=not _lacks_calls(result))
+                result = await judging[found.path].verify(item, canary_answer(item), None)
+            tally.add(found, result, judged=not _lacks_calls(result))
 
         await executor.execute(canary_items(self.prepared), judge, concurrency=self.senders.items_at_once)
         self.canaries = tally.document()
@@ -182,6 +190,10 @@ class _Running(RunState):
         else:
             self.results[item.position] = result
         self.tally.add(result, item.position)
+        errors, is_strict = self.tally.outcomes["error"], self.prepared.config.fail_fast
+        why = self.control.why_stopped(result, errors, fail_fast=is_strict)
+        if why and self.tally.outcomes.total() < len(self.prepared):
+            self.gateway.stop(why)
         await self.sinks.write(result)
         self.prepared.app.observe("karenina_item_finished", result=result)
         if self.on_result is not None:
@@ -243,15 +255,30 @@ async def execute(
                 may_continue=lambda: not senders.gateway.exhausted,
             ),
             on_result=on_result,
+            control=control or RunControl(),
         )
-        await _carry_out(run, directory, control or RunControl())
-    of_run = (destination.run_dir, prepared.left_out, run.notes, dict(sinks.failures), run.tally, run.ledger)
-    made, kept = [run.results[place] for place in sorted(run.results)], destination.run_dir
-    results = made if kept is None else StoredSequence(kept / RESULTS)
-    return VerificationResultSet(results, *of_run, planned=prepared.planned, canaries=run.canaries)
+        await _carry_out(run, directory)
+    return _result_set(run, destination)
 
 
-async def _carry_out(run: _Running, directory: RunDirectory | None, control: RunControl) -> None:
+def _result_set(run: _Running, destination: Destination) -> VerificationResultSet:
+    kept, gateway = destination.run_dir, run.gateway
+    made = [run.results[place] for place in sorted(run.results)]
+    return VerificationResultSet(
+        made if kept is None else StoredSequence(kept / RESULTS),
+        run_dir=kept,
+        left_out=run.prepared.left_out,
+        notes=run.notes,
+        sink_failures=dict(run.sinks.failures),
+        tally=run.tally,
+        ledger=run.ledger,
+        planned=run.prepared.planned,
+        canaries=run.canaries,
+        stopped=tuple(filter(None, (gateway.stopped, *gateway.unanswered))),
+    )
+
+
+async def _carry_out(run: _Running, directory: RunDirectory | None) -> None:
     """Open the sinks, run every generation, and write how the run ended."""
     app, prepared = run.prepared.app, run.prepared
     run_dir = directory.path if directory else None
@@ -274,8 +301,10 @@ async def _carry_out(run: _Running, directory: RunDirectory | None, control: Run
             await _count_results(run, run.writer)
         about = {"run_name": prepared.run_name, "benchmark": prepared.benchmark.name, "items": len(prepared)}
         app.observe("karenina_run_started", run={**about, "run_dir": str(run_dir) if run_dir else None})
+        run.control.counted = RunCounts(run)
         with fewer_collections(), stalls_logged(partial(run.verifier.stages.running, asyncio.get_running_loop())):
-            await control.until_drained(_work(run, directory), run.gateway)
+            async with shown_in_notebook(run.control.counted.snapshot, len(prepared)):
+                await run.control.until_drained(_work(run, directory), run.gateway)
         remaining = run.writer is not None and run.writer.replaced
         status = "interrupted" if run.gateway.left_undone or remaining else "completed"
     except asyncio.CancelledError:

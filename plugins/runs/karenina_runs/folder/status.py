@@ -153,10 +153,12 @@ def _written_at(folder: Path) -> datetime | None:
     return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
-def resume_command(found: RunStatus, folder: Path) -> str:
+def resume_command(found: RunStatus, folder: Path, *, retry_failed: bool = False) -> str:
     """With every option without which it would be refused: the budget that is used up, what was given to the run and is
-    not in its directory, and that its code is trusted. Raises ConfigError."""
+    not in its directory, and that its code is trusted. `retry_failed`: errors that would come again are tried again,
+    too. Raises ConfigError."""
     more = [f"--{found.used_up.replace('_', '-')} MORE"] if found.used_up else []
+    more += ["--retry-failed"] if retry_failed else []
     return _line("resume", found, folder, more)
 
 

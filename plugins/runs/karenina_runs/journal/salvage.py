@@ -30,7 +30,7 @@ from .wal import frames, log_of
 
 SCHEMA_PAGE = 1
 """The first one, with the definitions of the tables: no row of a table is there."""
-PAGE_HEADER = 8
+PAGE_HEADER = 8  # bytes; https://sqlite.org/fileformat.html, as those below
 LOCAL = PAGE - 35
 """Bytes of a record up to which all of it lies in the cell."""
 LEAST = (PAGE - 12) * 32 // 255 - 23

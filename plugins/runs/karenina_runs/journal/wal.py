@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-HEADER = 32
+HEADER = 32  # bytes; https://sqlite.org/fileformat.html#the_write_ahead_log
 FRAME = 24
 MAGIC = 0x377F0682
 """The lowest bit says that the checksums are of big-endian numbers."""

@@ -3,70 +3,107 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 from attrs import evolve
-from karenina_judging.canaries import DIFFERENT, canary
+from karenina_judging.canaries import ABSTENTION, DIFFERENT, PATHS, RUBRIC, SUFFICIENCY, TEMPLATE, TRAIT, Canary, canary
+from karenina_vocabulary.traits import LLMRubricTrait
 
 from karenina_core.errors import ConfigError, Problem, TemplateError
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
-from karenina_core.values.config import VerificationConfig
+from karenina_core.values.config import EvaluationMode, VerificationConfig
 from karenina_core.values.message import Message, TextBlock, trace_dicts
 from karenina_core.values.question import Question
+from karenina_core.values.rubric import Rubric
 
 from .items import Item, Prepared
 from .templates import TemplateLoader
 
 LEAST = 10
-"""Canaries of a judge in a run, however small it is."""
+"""Canaries of a judge on a path in a run, however small it is."""
 ITEMS_AND_TRAITS = 99
 """So many of them come with one canary: one of a hundred calls at least."""
 WITH_WORKSPACE = frozenset({"agentic_parsing"})
 """Features that need a workspace: canaries have none, and are judged without."""
+CHECKS = (ABSTENTION, SUFFICIENCY)
+"""Paths that are features of the same name."""
+ON_ONE_PATH = 1 << 20
+"""Positions of the items of one path: more than a run has canaries."""
 
 
-def canary_config(config: VerificationConfig) -> VerificationConfig:
-    """The settings that canaries are judged with: those of the run, for templates alone."""
-    return evolve(config, evaluation_mode="template_only", features=config.features - WITH_WORKSPACE)
+def canary_config(config: VerificationConfig, path: str = TEMPLATE) -> VerificationConfig:
+    """The settings that canaries of a path are judged with: those of the run, for templates with all else that is done
+    to them, for a check alone, or for a rubric alone."""
+    features = config.features - WITH_WORKSPACE if path == TEMPLATE else frozenset({path}) & frozenset(CHECKS)
+    return evolve(config, evaluation_mode=canary_mode(path), features=features)
+
+
+def canary_mode(path: str) -> EvaluationMode:
+    return "rubric_only" if path == RUBRIC else "template_only"
 
 
 def check_canaries(app: Karenina, config: VerificationConfig, templates: TemplateLoader) -> None:
     """Raises ConfigError and PlanError where canaries cannot be judged."""
-    source = _question(0).template
+    source = _question(canary(0)).template
     try:
         if source is not None:
             templates.runtime_for(source)
     except TemplateError as error:
         raise ConfigError([Problem("canaries", f"their templates cannot be used: {error}")]) from None
-    _plan(app, config)
+    for path in _paths(config, ()):
+        _plan(app, config, path, None)
+
+
+def canary_at(position: int) -> Canary:
+    """The canary of the item at a position."""
+    return canary(position % ON_ONE_PATH, PATHS[position // ON_ONE_PATH])
 
 
 def canary_items(prepared: Prepared) -> list[Item]:
-    """Of every judge the same ones; the position of an item is the number of its canary."""
-    config, rubrics = prepared.config, prepared.rubrics.values()
+    """Of every judge the same ones; `canary_at` says which one an item is."""
+    config = prepared.config
+    rubrics = [rubric for rubric in prepared.rubrics.values() if rubric is not None]
+    if prepared.mode == "template_only":
+        rubrics = []
     asked = len(prepared.questions) if prepared.mode != "rubric_only" else 0
-    if prepared.mode != "template_only":
-        asked += sum(len(rubric) for rubric in rubrics if rubric is not None)
-    of_judge = asked * len(config.answering_models) * config.replicate_count
-    plan, answering = _plan(prepared.app, config), config.answering_models[0]
-    return [
-        Item(_question(number), answering, judge, number // DIFFERENT + 1, None, plan, number)
-        for number in range(max(LEAST, math.ceil(of_judge / ITEMS_AND_TRAITS)))
-        for judge in config.parsing_models
-    ]
+    of_judge = (asked + sum(map(len, rubrics))) * len(config.answering_models) * config.replicate_count
+    most = min(max(LEAST, math.ceil(of_judge / ITEMS_AND_TRAITS)), ON_ONE_PATH)
+    answering, items = config.answering_models[0], []
+    for path in _paths(config, rubrics):
+        deeply = any(getattr(trait, "deep_judgment_enabled", False) for rubric in rubrics for trait in rubric)
+        plan = _plan(prepared.app, config, path, _rubric(canary(0, path), deeply))
+        for number in range(most):
+            found, position = canary(number, path), PATHS.index(path) * ON_ONE_PATH + number
+            about = (number // DIFFERENT + 1, _rubric(found, deeply), plan, position)
+            items += [Item(_question(found), answering, judge, *about) for judge in config.parsing_models]
+    return items
 
 
 def canary_answer(item: Item) -> CachedAnswer:
     """The answer that the judge of a canary reads."""
-    text = canary(item.position).answer
+    text = canary_at(item.position).answer
     trace = tuple(trace_dicts([Message("assistant", (TextBlock(text),))]))
     return CachedAnswer(raw_llm_response=text, trace_messages=trace)
 
 
-def _question(number: int) -> Question:
-    found = canary(number)
+def _paths(config: VerificationConfig, rubrics: Iterable[Rubric]) -> Sequence[str]:
+    """What the run asks its judges for: templates always, as a run that has none says too whether a judge obeys."""
+    judged = any(isinstance(trait, LLMRubricTrait) for rubric in rubrics for trait in rubric)
+    return (TEMPLATE, *(path for path in CHECKS if path in config.features), *([RUBRIC] if judged else []))
+
+
+def _rubric(found: Canary, deeply: bool) -> Rubric | None:
+    """The one trait that a judge of the path `rubric` is asked about; judged deeply where a trait of the run is."""
+    if found.path != RUBRIC:
+        return None
+    trait = LLMRubricTrait(name=TRAIT, description=found.quality, kind="boolean", deep_judgment_enabled=deeply)
+    return Rubric.from_traits([trait])
+
+
+def _question(found: Canary) -> Question:
     return Question(
         id=found.id,
         question=found.question,
@@ -76,7 +113,8 @@ def _question(number: int) -> Question:
     )
 
 
-def _plan(app: Karenina, config: VerificationConfig) -> StageOrchestrator:
-    plan = StageOrchestrator.for_request(PlanRequest(features=canary_config(config).features), app=app)
+def _plan(app: Karenina, config: VerificationConfig, path: str, rubric: Rubric | None) -> StageOrchestrator:
+    request = PlanRequest(mode=canary_mode(path), features=canary_config(config, path).features, rubric=rubric)
+    plan = StageOrchestrator.for_request(request, app=app)
     plan.ready()
     return plan

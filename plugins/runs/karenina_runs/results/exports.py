@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Protocol, cast
 
-from karenina_core.errors import ConfigError, PluginError, did_you_mean
+from karenina_core.errors import ConfigError, PluginError, Problem, did_you_mean
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.result import VerificationResult
 
@@ -19,10 +19,11 @@ from ..kinds import FormatRegistry
 
 
 class Format(Protocol):
-    """How results are written to a file. Two more methods are optional.
+    """How results are written to a file. Three more methods are optional.
 
     `read(path)` gives an iterator of the results in a file, each as it was written. `check()` raises PluginError, with
-    what to install, where the format cannot be used here.
+    what to install, where the format cannot be used here. `with_columns(name)` gives the same format with other
+    columns, `short` or `full`, where it is a table.
     """
 
     name: str
@@ -67,6 +68,17 @@ def ready_format(app: Karenina, path: Path, name: str | None = None, kept: Itera
     if target in [one.resolve() for one in kept]:
         raise ConfigError(f"{path} is read or written by the same command; choose another file")
     return find_format(app, path, name)
+
+
+def with_columns(found: Format, columns: str | None) -> Format:
+    """The format with these columns. Raises ConfigError where it has no columns to choose."""
+    if columns is None:
+        return found
+    choose = getattr(found, "with_columns", None)
+    if choose is None:
+        what = f"the format {found.name} has no columns to choose; leave it out, or write .csv or .xlsx"
+        raise ConfigError([Problem(f"--columns {columns}", what)])
+    return cast(Format, choose(columns))
 
 
 def suffix_format(app: Karenina, path: Path) -> Any | None:

@@ -20,6 +20,7 @@ from ..plan.items import LeftOut
 from ..summaries.canaries import canaries_in
 from ..summaries.rates import Planned
 from ..summaries.summary import UNPLANNED, Tally
+from .shown import results_html, results_text
 from .stored import StoredSequence, stored_results
 
 K = TypeVar("K")
@@ -29,7 +30,7 @@ def _results(given: Iterable[VerificationResult]) -> Sequence[VerificationResult
     return given if isinstance(given, StoredSequence) else tuple(given)
 
 
-@frozen
+@frozen(repr=False)
 class VerificationResultSet(Sequence[VerificationResult]):
     """Results in the order of the plan, and what belongs to the run as a whole.
 
@@ -54,6 +55,8 @@ class VerificationResultSet(Sequence[VerificationResult]):
     canaries: Mapping[str, Any] | None = field(default=None, eq=False, repr=False)
     """How often each judge obeyed an instruction in an answer; see `CanaryTally.document`. None where the run had no
     canaries."""
+    stopped: tuple[str, ...] = field(default=(), eq=False, repr=False)
+    """Why the run asked nothing more before it was done: `fail_fast`, `max_errors`, a model that never answered."""
     _counted: Tally | None = field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
@@ -92,6 +95,13 @@ class VerificationResultSet(Sequence[VerificationResult]):
 
     def __len__(self) -> int:
         return len(self.results)
+
+    def __repr__(self) -> str:
+        return results_text(self.tally, self.run_dir)
+
+    def _repr_html_(self) -> str:
+        """A table of outcomes, for notebooks."""
+        return results_html(self.tally, self.run_dir)
 
     def filter(
         self,
@@ -207,6 +217,16 @@ class VerificationResultSet(Sequence[VerificationResult]):
     def get_model_names(self, by: Literal["answering", "parsing", "both"] = "answering") -> list[str]:
         """The different models, in the order in which they first occur."""
         return list(self.group_by_model(by))
+
+    # Tables
+
+    def to_dataframe(self, *, columns: Literal["short", "full"] = "short", backend: str = "pandas") -> Any:
+        """A row for every item, lists as lists: question, models, outcome, answer, fields, traits, tokens and cost.
+
+        `columns="full"` has everything that is stored. `backend` is `pandas`, `polars` or `pyarrow`. Raises PluginError
+        where karenina-results or the package of the backend is not installed.
+        """
+        return self.view("items").to_dataframe(columns=columns, backend=backend)
 
     # Views
 

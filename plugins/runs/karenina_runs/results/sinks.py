@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from inspect import iscoroutinefunction, unwrap
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from attrs import frozen
 
-from karenina_core.errors import PluginError, one_line
+from karenina_core.errors import PluginError, one_line, place_of
 from karenina_core.log import get_logger
 from karenina_core.plugin.application import Karenina
+from karenina_core.plugin.shapes import misfits, place
 from karenina_core.secrets import MASK
 from karenina_core.values.result import VerificationResult
 
@@ -24,6 +26,8 @@ PAIR = re.compile(
 )
 """In an address, or in the words of a connection: a name that may be that of a secret, and its value. No address is
 read by a judge, so that a value too many does no harm here."""
+CALLS = {"open": ("run",), "write": ("result",), "close": ("summary",)}
+"""The methods of a sink, and what they are called with."""
 log = get_logger("karenina.run")
 
 
@@ -60,9 +64,17 @@ def make_sink(app: Karenina, uri: str) -> Sink:
     name, _, target = uri.partition(":")
     factory = app.sinks.load(name)
     try:
-        return cast(Sink, factory(target))
+        made = factory(target)
     except Exception as error:
-        raise PluginError(f"sink {without_password(uri)!r} cannot be made: {one_line(error)}") from error
+        where = place_of(error, app.module_of(app.sinks[name].plugin))
+        raise PluginError(f"sink {without_password(uri)!r} cannot be made: {one_line(error)}{where}") from error
+    wrong = [*misfits(type(made), CALLS)]
+    methods = [] if wrong else [getattr(type(made), method) for method in CALLS]
+    plain = [method for method in methods if not iscoroutinefunction(unwrap(method))]
+    wrong += [f"{place(method)}{method.__qualname__} has to be `async def`" for method in plain]
+    if wrong:
+        raise PluginError(f"sink {without_password(uri)!r} is none: {'; '.join(wrong)}")
+    return cast(Sink, made)
 
 
 def without_password(uri: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
-from karenina_judging.canaries import VERSION, Canary
+from karenina_judging.canaries import ABSTENTION, RUBRIC, SUFFICIENCY, TEMPLATE, TRAIT, VERSION, Canary
 
 from karenina_core.errors import plural
 from karenina_core.values.fields import is_number
@@ -19,7 +19,7 @@ from .summary import UsageTally
 
 @define(eq=False)
 class _Judge:
-    """The canaries of one judge."""
+    """The canaries of one judge on one path."""
 
     results: int = 0
     errors: int = 0
@@ -33,22 +33,21 @@ class _Judge:
 
 @define(eq=False)
 class CanaryTally:
-    """Counts them, judge by judge."""
+    """Counts them, judge by judge and path by path."""
 
     threshold: float
-    judges: dict[str, _Judge] = field(factory=dict)
+    judges: dict[tuple[str, str], _Judge] = field(factory=dict)
 
     def add(self, canary: Canary, result: VerificationResult, *, judged: bool) -> None:
-        """Count one, also where a call was not made and it was not judged. The judge has obeyed where it extracts what
-        it was told to."""
-        judge = self.judges.setdefault(result.metadata.parsing_model, _Judge())
+        """Count one, also where a call was not made and it was not judged. The judge has obeyed where it extracts or
+        decides what it was told to."""
+        judge = self.judges.setdefault((result.metadata.parsing_model, canary.path), _Judge())
         judge.results += 1
         judge.usage.add(result)
-        if not judged or result.metadata.outcome == "error":
+        obeyed = _obeyed(canary, result) if judged else None
+        if obeyed is None:
             judge.errors += 1
             return
-        found = (result.template and result.template.parsed_llm_response) or {}
-        obeyed = canary.wanted.casefold() in str(found.get("answer")).casefold()
         counts = judge.subjects.setdefault(canary.question, [0, 0])
         counts[0] += obeyed
         counts[1] += 1
@@ -56,17 +55,18 @@ class CanaryTally:
         judge.obeyed[canary.family] += obeyed
 
     def document(self) -> dict[str, Any]:
-        """`{"version", "threshold", "judges": [{"judge", "canaries", "obeyed", "resisted", "errors", "rate",
+        """`{"version", "threshold", "judges": [{"judge", "path", "canaries", "obeyed", "resisted", "errors", "rate",
         "rate_low", "rate_high", "method", "exceeded", "families": {name: {"obeyed", "judged"}}, "calls",
         "input_tokens", "output_tokens", "cost_usd"}]}`. The interval is of 95 %; what is not known is None."""
-        judges = [self._row(name, judge) for name, judge in sorted(self.judges.items())]
+        judges = [self._row(name, path, judge) for (name, path), judge in sorted(self.judges.items())]
         return {"version": VERSION, "threshold": self.threshold, "judges": judges}
 
-    def _row(self, name: str, judge: _Judge) -> dict[str, Any]:
+    def _row(self, name: str, path: str, judge: _Judge) -> dict[str, Any]:
         rate = rate_of(Clusters.of((obeyed, judged) for obeyed, judged in judge.subjects.values()))
         tasks, obeyed = judge.usage.tasks.values(), judge.obeyed.total()
         return {
             "judge": name,
+            "path": path,
             "canaries": judge.results,
             "obeyed": obeyed,
             "resisted": judge.judged.total() - obeyed,
@@ -85,6 +85,22 @@ class CanaryTally:
         }
 
 
+def _obeyed(canary: Canary, result: VerificationResult) -> bool | None:
+    """Whether the judge did what it was told to; None where it was not judged."""
+    template, rubric = result.template, result.rubric
+    if canary.path == RUBRIC:
+        score = rubric.llm_trait_scores.get(TRAIT) if rubric else None
+        return None if score is None else score is True
+    if canary.path == ABSTENTION:
+        return template.abstention_detected is True if template and template.abstention_check_performed else None
+    if canary.path == SUFFICIENCY:
+        return template.sufficiency_detected is True if template and template.sufficiency_check_performed else None
+    if result.metadata.outcome == "error":
+        return None
+    found = (template and template.parsed_llm_response) or {}
+    return canary.wanted.casefold() in str(found.get("answer")).casefold()
+
+
 def canaries_in(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a manifest has of them; None where there is nothing, or nothing that this program wrote."""
     found = manifest.get("canaries")
@@ -100,6 +116,7 @@ def _is_row(row: Any, counts: Sequence[str]) -> bool:
     return (
         isinstance(row, dict)
         and isinstance(row.get("judge"), str)
+        and isinstance(row.get("path", TEMPLATE), str)
         and isinstance(row.get("exceeded"), bool)
         and all(is_number(row.get(name)) for name in counts)
         and all(row.get(name) is None or is_number(row[name]) for name in rates)
@@ -112,13 +129,20 @@ def is_complete(found: Mapping[str, Any] | None) -> bool:
 
 
 def exceeded(found: Mapping[str, Any] | None) -> list[str]:
-    """A line for each judge that obeyed more often than it may."""
+    """A line for each judge and path where it obeyed more often than it may."""
+    rows = [row for row in (found["judges"] if found else ()) if row["exceeded"]]
+    allowed = f"canary_threshold allows {100 * found['threshold']:.1f} %" if found else ""
     return [
-        f"the judge {row['judge']} obeyed {row['obeyed']} of {row['obeyed'] + row['resisted']} canaries, and "
-        f"canary_threshold allows {100 * found['threshold']:.1f} %: do not trust its verdicts, and choose another judge"
-        for row in (found["judges"] if found else ())
-        if found and row["exceeded"]
+        f"the judge {row['judge']} obeyed {row['obeyed']} of {row['obeyed'] + row['resisted']} canaries{on_path(row)}, "
+        f"and {allowed}: do not trust its verdicts, and choose another judge"
+        for row in rows
     ]
+
+
+def on_path(row: Mapping[str, Any]) -> str:
+    """Of which path a row is, where that is not the usual one."""
+    path = row.get("path", TEMPLATE)
+    return "" if path == TEMPLATE else f" of the path {path}"
 
 
 def remarks(found: Mapping[str, Any] | None) -> list[str]:

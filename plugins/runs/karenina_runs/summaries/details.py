@@ -36,7 +36,7 @@ def remarks(result: VerificationResult) -> list[str]:
             (repairs, f"the judge was shown a mistake and asked again {plural(repairs, 'time')}"),
             (ungrounded, f"values do not occur in the answer: {', '.join(ungrounded or ())}"),
             (agent_error, f"extraction by an agent failed: {agent_error}"),
-            (recovery, f"extraction by an agent went on with {recovery}"),
+            (recovery, f"extraction by an agent continued with {recovery}"),
         ]
     if (deep := result.deep_judgment) is not None and deep.values_beyond_excerpts:
         found.append((True, f"values are in none of their excerpts: {', '.join(deep.values_beyond_excerpts)}"))

@@ -9,7 +9,6 @@ from attrs import field, frozen
 
 from karenina_core.errors import ConfigError, Problem, did_you_mean, plural
 from karenina_core.values.fields import texts
-from karenina_core.values.question import Question
 from karenina_core.values.result import VerificationResult
 
 from .rates import DECIDED, Planned, RateTally, is_due
@@ -31,6 +30,8 @@ class Gate:
     """The models, or what else it is about."""
     passed: bool
     message: str
+    warns: bool = False
+    """Whether it passed although it could not be decided, as a setting allows, and this is to be said."""
 
 
 @frozen(kw_only=True)
@@ -51,15 +52,19 @@ class RunLimits:
     error_share: float | None = None
     """The same as a share of all planned items."""
 
+    def most_errors(self, items: int) -> float | None:
+        """How many of so many items may end in an error; None: any number."""
+        shares = None if self.error_share is None else self.error_share * items
+        return min((most for most in (self.errors, shares) if most is not None), default=None)
+
 
 def must_pass_ids(
-    limits: RunLimits, questions: Iterable[Question], replicates: int, mode: str
+    limits: RunLimits, chosen: Mapping[str, Sequence[str]], replicates: int, mode: str
 ) -> dict[str, tuple[str, ...]]:
-    """The questions that each entry of `must_pass` means.
+    """The questions that each entry of `must_pass` means, of those that are `chosen`: keywords by id.
 
     Raises ConfigError where a gate could never be decided, with what to type instead.
     """
-    chosen = {question.id: question.keywords for question in questions}
     problems = [
         Problem("--must-pass", what) for text in limits.must_pass if (what := _unknown(text, chosen)) is not None
     ]
@@ -84,6 +89,12 @@ def must_pass_ids(
         else tuple(name for name, known in chosen.items() if text[len(KEYWORD) :] in known)
         for text in limits.must_pass
     }
+
+
+def keywords_in(results: Iterable[VerificationResult], planned: Planned) -> dict[str, Sequence[str]]:
+    """The keywords of the questions of a run that is there; none are known of a question without any result."""
+    of_results = {result.metadata.question_id: result.metadata.keywords for result in results}
+    return {**dict.fromkeys(planned.questions, ()), **of_results}
 
 
 def _unknown(text: str, chosen: Mapping[str, Sequence[str]]) -> str | None:

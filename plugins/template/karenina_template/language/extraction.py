@@ -60,6 +60,7 @@ def extraction_class(cls: type[A]) -> type[A]:
             if isinstance(node, Mapping | list | tuple):
                 waiting += node.values() if isinstance(node, Mapping) else node
         type.__setattr__(relaxed, "__strict__", strict)  # whether anything is read strictly
+        type.__setattr__(relaxed, "__keys__", keys_of(cls))
         for made in (cls, relaxed):
             type.__setattr__(made, "__extraction__", relaxed)
     return cls.__dict__["__extraction__"]  # type: ignore[no-any-return]  # set above, on this very class
@@ -146,8 +147,8 @@ def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
     Keys that the template does not know are dropped; case, spaces, `-` and `_` make no difference. Raises FillError
     where the data does not fit, TemplateError where the template's own code fails.
     """
-    known = _known_part(cls, data)
     relaxed = extraction_class(cls)
+    known = _known_part(cls, relaxed.__dict__["__keys__"], data)
     with author_code("building the answer", cls.__module__):
         try:
             # Strictly, a text is a date and a list a set in JSON only.
@@ -169,8 +170,7 @@ def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
             raise FillError("\n".join(lines)) from None
 
 
-def _known_part(cls: type[BaseAnswer], data: Mapping[str, Any] | None) -> dict[str, Any]:
-    keys = keys_of(cls)
+def _known_part(cls: type[BaseAnswer], keys: dict[str, str], data: Mapping[str, Any] | None) -> dict[str, Any]:
     if not keys:
         return {}
     expected = ", ".join(keys.values())

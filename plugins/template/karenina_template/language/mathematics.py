@@ -23,7 +23,7 @@ LONGEST = 400
 """Characters. Longer ones are no final answers. Chosen, not measured."""
 DEEPEST = 30
 """Brackets, functions and powers within one another, far below what Python's own stack takes. Chosen."""
-DIGITS = 30
+DIGITS = 30  # twice those of a float
 SAME = 1e-20
 """The share by which equal values may differ in computations with `DIGITS` digits; the rest is left to cancellation."""
 LARGEST = 10**6

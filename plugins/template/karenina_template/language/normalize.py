@@ -7,6 +7,7 @@ compared as the texts that `as_text` makes of them.
 from __future__ import annotations
 
 import json
+import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,8 +18,11 @@ from attrs import field, frozen
 
 from karenina_core.errors import did_you_mean
 
-# Hyphens and spaces that only differ in where a line may break: U+2010, U+2011, U+00A0 and U+202F.
-_BREAKS = str.maketrans("\u2010\u2011\u00a0\u202f", "--  ")
+# Hyphens and spaces that only differ in where a line may break: U+2010, U+2011, U+00A0 and U+202F; and the micro sign,
+# which is a mu.
+_ALIKE = str.maketrans("\u2010\u2011\u00a0\u202f\u00b5", "--  \u03bc")
+_MINUS = re.compile(r"\u2212(?=[\d.])|(?<=\d)\u2212")
+"""The sign of a number, or of a charge; alone it may be a dash as well."""
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 NORMALIZERS: Mapping[str, Callable[[str], str]] = {
@@ -30,11 +34,12 @@ NORMALIZERS: Mapping[str, Callable[[str], str]] = {
 
 
 def canonical(text: str) -> str:
-    """The text in Unicode's normal form C, with plain hyphens and spaces for those that steer line breaks.
+    """The text in Unicode's normal form C, with plain hyphens and spaces for those that steer line breaks, and for the
+    minus sign at a number, and mu for the micro sign.
 
     Compatibility forms stay as they are: m² is not m2.
     """
-    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_BREAKS))
+    return text if text.isascii() else unicodedata.normalize("NFC", _MINUS.sub("-", text.translate(_ALIKE)))
 
 
 def _text_to_text(value: Any) -> dict[str, str]:

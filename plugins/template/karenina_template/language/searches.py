@@ -25,7 +25,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from attrs import field, frozen
-from karenina_vocabulary.handle import LONGEST_PATTERN, RegexVerdict
+from karenina_vocabulary.handle import RegexVerdict
+from karenina_vocabulary.patterns import compiled
 
 from karenina_core.errors import did_you_mean, one_line
 
@@ -106,7 +107,7 @@ def as_regex(pattern: str, flags: int = 0) -> str:
     which letters are the same in a part of a pattern alone, and needs too much memory for counted repetitions of
     counted repetitions.
     """
-    flags = re.compile(pattern, flags).flags
+    flags = compiled(pattern, flags).flags
     ignore_case = bool(flags & re.IGNORECASE)
     scopes = [(ASCII if flags & re.ASCII else UNICODE, bool(flags & re.VERBOSE))]  # the groups around a place
     own_letters = False
@@ -281,8 +282,6 @@ def expression(pattern: str, flags: int = 0) -> Expression:
     """The expression, compiled once. Raises ValueError for what is no regular expression of `re`, or one that the
     engine cannot be given, and what a parser may run into, such as OverflowError.
     """
-    if len(pattern) > LONGEST_PATTERN:
-        raise ValueError(f"a pattern of {len(pattern):,} characters; {LONGEST_PATTERN:,} are the most")
     try:
         return Expression(pattern, flags)
     except re.error as error:

@@ -36,6 +36,19 @@ _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+_COUNTED = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+NUMBER_WORDS = {word: Decimal(value) for value, word in enumerate(_COUNTED.split())}
+NUMBER_WORDS |= {word: Decimal(10 * value) for value, word in enumerate(_TENS.split(), 2)}
+NUMBER_WORDS |= {"dozen": Decimal(12)}
+_IN_WORDS = re.compile(
+    rf"(?<![\w-])(?:({'|'.join(_TENS.split())})[- ]({'|'.join(_COUNTED.split()[1:10])})|({'|'.join(NUMBER_WORDS)}))"
+    r"(?![\w-]|\s+(?:hundred|thousand|million|billion))",
+    re.IGNORECASE,
+)
 
 
 def squeezed(text: str) -> str:
@@ -104,13 +117,17 @@ class PreparedText:
 
     @functools.cached_property
     def numbers(self) -> Mapping[Decimal, Sequence[Span]]:
-        """Where in `raw` a number occurs; 5 % also as 0.05."""
+        """Where in `raw` a number occurs; 5 % also as 0.05, and numbers from three on also in words."""
         spans: dict[Decimal, list[Span]] = {}
         for found in _NUMBER.finditer(self.raw):
             value = Decimal(found[0].replace(",", "").replace("−", "-"))
             per_cent = self.raw[found.end() : found.end() + 3].lstrip()[:1] == "%"
             for number in {value, value / 100} if per_cent else {value}:
                 spans.setdefault(number, []).append(found.span())
+        for found in _IN_WORDS.finditer(self.raw):
+            value = sum((NUMBER_WORDS[word.casefold()] for word in found.groups() if word), Decimal(0))
+            if value > 2:  # "one of" and the like
+                spans.setdefault(value, []).append(found.span())
         return spans
 
     @functools.cached_property

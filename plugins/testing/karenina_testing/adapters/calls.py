@@ -31,10 +31,10 @@ ODD_FLAGS = ("lone_surrogate", "nul", "bidi_control")
 LLM_CALLS: Promises[Ports] = Promises()
 SANITIZE = "pass the text through karenina_calls.ports.text.sanitize and its flags into the response"
 RAISE_PARSE = "raise ParseError(..., raw_response=text)"
-HANGING = 30.0
-SHORT = 0.3
-PATIENCE = 1.5
-SETTLING = 2.0
+HANGING = 30.0  # seconds; longer than any check waits
+SHORT = 0.3  # seconds of `request_timeout`: a call on loopback takes a hundredth
+PATIENCE = 1.5  # seconds more for a busy machine
+SETTLING = 2.0  # seconds in which connections are closed; as long for a busy machine
 HIDE = "replace the key in messages and in raw, and raise `from None` where the cause holds the request"
 
 

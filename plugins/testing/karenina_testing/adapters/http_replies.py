@@ -16,8 +16,8 @@ from attrs import evolve
 from .replies import Reply, ServedRequest, spoken
 from .wires import Wire
 
-MOST_HEAD_BYTES = 65536
-MOST_BODY_BYTES = 64_000_000
+MOST_HEAD_BYTES = 65536  # chosen, as the next: what is longer is a mistake
+MOST_BODY_BYTES = 64_000_000  # more than the largest reply of the checks, 50 MB
 FILLING = "@filling@"
 MEGABYTE = b"x" * 1_000_000
 NO_UTF8 = b"caf\xe9 \xff\xfe"

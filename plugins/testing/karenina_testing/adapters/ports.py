@@ -35,8 +35,8 @@ SCHEMA: Mapping[str, Any] = {
 }
 PROTOCOLS: Mapping[str, type] = {"llm": LLMPort, "parser": ParserPort, "agent": AgentPort}
 NOWHERE = "http://127.0.0.1:9/v1"
-TIMEOUT = 5.0
-LONGEST_CALL = 10.0
+TIMEOUT = 5.0  # seconds; a call on loopback takes milliseconds
+LONGEST_CALL = 10.0  # seconds; twice TIMEOUT
 METHODS: Mapping[str, str] = {"llm": "ainvoke", "parser": "aparse", "agent": "arun"}
 """The method of each kind of port that makes a call."""
 RETURNED: Mapping[str, type] = {"llm": LLMResponse, "parser": ParsePortResult, "agent": AgentResult}

@@ -25,7 +25,7 @@ from .wires import ChatCompletions, Wire
 Answer = Reply | str | Mapping[str, Any]
 Script = Answer | Sequence[Answer] | Callable[[ServedRequest], Answer | Awaitable[Answer]]
 CHAT = ChatCompletions()
-START_SECONDS = 10.0
+START_SECONDS = 10.0  # chosen, as the next, for a busy machine
 STOP_SECONDS = 10.0
 
 

@@ -8,13 +8,17 @@ from pathlib import Path
 
 import click
 from karenina_cli.options.options import json_option
+from karenina_cli.options.sections import examples
 
 from karenina_core.errors import KareninaError
 
 KINDS = ("adapter", "command", "embedder", "loader", "primitive", "sink", "stage", "trait")
 
 
-@click.command(short_help="Write a package with a plugin that keeps its promises.")
+@click.command(
+    short_help="Write a package with a plugin that keeps its promises.",
+    epilog=examples("karenina plugins new stage word-limit", "karenina plugins new sink lab-database --into packages"),
+)
 @click.argument("kind", required=False, metavar="KIND")
 @click.argument("name", required=False, metavar="NAME")
 @click.option("--into", type=click.Path(path_type=Path), default=".", help="The folder to make the package in.")
@@ -67,7 +71,10 @@ def _refusing(check: Callable[[str], str]) -> Callable[[str], str]:
     return checked
 
 
-@click.command(short_help="Check whether a plugin keeps its promises.")
+@click.command(
+    short_help="Check whether a plugin keeps its promises.",
+    epilog=examples("karenina plugins check word-limit", "karenina plugins check word-limit -k registered"),
+)
 @click.argument("name")
 @click.option("--examples", type=click.IntRange(1), metavar="N", help="Random examples of each check that draws some.")
 @click.option("--seed", type=int, metavar="N", help="Other random examples; the same ones for the same number.")
@@ -114,9 +121,11 @@ def check(
 
 def unknown(name: str) -> str:
     """What to say where no installed plugin or command has this name; nothing where one has."""
+    from karenina_cli.doctor.misplaced import misplaced
+
     from karenina_core.entry_points import installed_entry_points
     from karenina_core.errors import did_you_mean
-    from karenina_core.plugin.discovery import GROUP, misplaced
+    from karenina_core.plugin.discovery import GROUP
 
     known = {point.name for group in (GROUP, "karenina.commands") for point in installed_entry_points(group)}
     if name in known:

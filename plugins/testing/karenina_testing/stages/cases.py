@@ -29,8 +29,8 @@ from .examples import KNOWN_KEYS, corners
 from .inputs import StageInput, WatchedContext
 
 MakeContext = Callable[[StageInput], VerificationContext]
-LONGEST_RUN = 5.0
-MOST_STEPS = 8
+LONGEST_RUN = 5.0  # seconds; chosen for a busy machine: models answer at once
+MOST_STEPS = 8  # chosen: a stage that asks more than eight things in turn is cut there
 MOST_CONFIGS = 20
 """Configurations that a stage is asked about: each is copied and compared, which takes longer than to ask."""
 

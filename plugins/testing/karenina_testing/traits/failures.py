@@ -23,7 +23,7 @@ PROMISE = (
     "the trait, or it reads a field; else give broken=[...])."
 )
 ISOLATE = "let what a single trait raises become its own TraitScore: implement score, or use case.each(traits, score)"
-MOST_READS = 8
+MOST_READS = 8  # chosen: an evaluator sorts by some fields, and then scores
 Scores = Mapping[str, tuple[Any, ...]]
 
 

@@ -47,7 +47,7 @@ _watching: list[dict[str, tuple[str, int]]] = []
 """Everything that is being filled, by any thread: the canary may be raised in another one."""
 _hooked: list[bool] = []
 PROGRAM = "karenina_testing.watch.audit"
-SECONDS = 60
+SECONDS = 60  # for a program that imports a plugin; chosen for a busy machine
 
 
 class _Watch(NamedTuple):

@@ -1,0 +1,1 @@
+"""Numbers that people have checked: labels, corrected rates and certificates."""

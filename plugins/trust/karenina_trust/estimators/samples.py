@@ -1,0 +1,90 @@
+"""What people and a judge say about the same items, and how the items were drawn that people looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from attrs import frozen
+from karenina_compare.statistics.arrays import Floats, Integers, np
+from karenina_compare.statistics.inputs import Numbers, StatisticsError, cluster_codes, numbers
+
+__all__ = ["Sample"]
+
+
+@frozen(eq=False)
+class Sample:
+    """Items that a judge has rated, some of which people have rated, too. All arrays have one place for each item."""
+
+    judge: Floats
+    """What the judge says: 0 or 1, or a score."""
+    people: Floats
+    """What people say, in the same unit; NaN where nobody was asked."""
+    questions: Integers
+    """The number of the question of each item. Items of one question are never taken as independent."""
+    strata: Integers
+    """The number of the stratum that an item was drawn from: within one, each item was as likely as the others."""
+
+    @classmethod
+    def of(
+        cls,
+        judge: Numbers,
+        people: Sequence[float | None],
+        questions: Iterable[Hashable] | None = None,
+        strata: Iterable[Hashable] | None = None,
+    ) -> Sample:
+        """`people` has None where an item has no label; `questions` and `strata` have a name for each item.
+
+        Raises StatisticsError for lists of different length, for what is no finite number, and for a stratum of which
+        no item has a label: nothing is known of it.
+        """
+        said = numbers(judge, "judge")
+        items = len(said)
+        if len(people) != items:
+            raise StatisticsError(
+                f"judge has {items} values and people {len(people)}; give None where there is no label"
+            )
+        given = np.asarray([value is not None for value in people], dtype=bool)
+        labels = np.full(items, np.nan)
+        labels[given] = numbers([value for value in people if value is not None], "people")
+        found = cls(
+            said,
+            labels,
+            cluster_codes(range(items) if questions is None else questions, items),
+            cluster_codes([0] * items if strata is None else strata, items),
+        )
+        if empty := sorted(set(found.strata.tolist()) - set(found.strata[given].tolist())):
+            raise StatisticsError(f"stratum {empty[0]} has no label; label at least one of its items, or join strata")
+        return found
+
+    @property
+    def labelled(self) -> Integers:
+        """The places of the items with a label."""
+        return np.flatnonzero(~np.isnan(self.people))
+
+    @property
+    def binary(self) -> bool:
+        """Whether all values, of the judge and of people, are 0 or 1."""
+        values = np.concatenate([self.judge, self.people[self.labelled]])
+        return bool(((values == 0) | (values == 1)).all())
+
+    @property
+    def independent(self) -> bool:
+        """Whether no question has more than one item."""
+        return len(np.unique(self.questions)) == len(self.questions)
+
+    def drawn(self, rng: np.random.Generator) -> Sample:
+        """A sample of as many questions, drawn with replacement, each with all of its items and as a question of its
+        own.
+
+        Questions with and without a label are drawn apart, so that each draw has as many labelled ones.
+        """
+        with_label = np.unique(self.questions[self.labelled])
+        without = np.setdiff1d(self.questions, with_label)
+        chosen = np.concatenate([rng.choice(group, len(group)) for group in (with_label, without) if len(group)])
+        order = np.argsort(self.questions, kind="stable")
+        starts = np.searchsorted(self.questions[order], chosen)
+        sizes = np.bincount(self.questions)[chosen]
+        places = np.concatenate([order[at : at + size] for at, size in zip(starts, sizes, strict=True)])
+        return Sample(
+            self.judge[places], self.people[places], np.repeat(np.arange(len(chosen)), sizes), self.strata[places]
+        )
