@@ -49,6 +49,7 @@ class Shape:
             "__verified__": verified,
             "__strategy__": strategy,
             "__tree__": strategy or AllOf(map(FieldCheck, verified)),
+            **{name: self.relaxed.__dict__[name] for name in ("__strict__", "__keys__")},
             "__schema__": self.described(declared),
             "model_post_init": BaseAnswer.model_post_init,  # there is no hook of an author's
         }

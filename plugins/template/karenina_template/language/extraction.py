@@ -152,10 +152,10 @@ def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
     with author_code("building the answer", cls.__module__):
         try:
             # Strictly, a text is a date and a list a set in JSON only.
-            strict = relaxed.__strict__  # type: ignore[attr-defined]  # set by `extraction_class`
-            if strict:
-                return relaxed.model_validate_json(json.dumps(known))
-            answer = relaxed.__new__(relaxed)  # the validator may be that of a class that this one is a subclass of
+            strict = relaxed.__dict__["__strict__"]
+            if "__pydantic_validator__" in relaxed.__dict__:
+                return relaxed.model_validate_json(json.dumps(known)) if strict else relaxed.model_validate(known)
+            answer = relaxed.__new__(relaxed)  # the validator is that of its shape, and would make one of that class
             relaxed.__pydantic_validator__.validate_python(known, self_instance=answer)
             return answer
         except ValidationError as error:
