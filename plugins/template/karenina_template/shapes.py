@@ -51,6 +51,7 @@ class Shape:
             "__tree__": strategy or AllOf(map(FieldCheck, verified)),
             **{name: self.relaxed.__dict__[name] for name in ("__strict__", "__keys__")},
             "__schema__": self.described(declared),
+            "model_config": BaseAnswer.model_config,  # that of the template; the validator has its own
             "model_post_init": BaseAnswer.model_post_init,  # there is no hook of an author's
         }
         # not as pydantic's own metaclass makes one: everything else is inherited

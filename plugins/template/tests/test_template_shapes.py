@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from karenina_runs.plan.templates import KEPT, TemplateLoader
 from karenina_template import declarative_templates, shapes
 from karenina_template.declarative_templates import DeclarativeRuntime
+from karenina_template.language.specs import template_spec
 from karenina_template.pydantic_handle import ModelHandle, open_class
 from karenina_vocabulary.kinds import PrimitiveRegistry
 from pydantic._internal import _model_construction
@@ -77,7 +78,7 @@ def seen(handle: ModelHandle, reply: dict[str, Any]) -> Any:
         return found.values(), verdict, await found.granular(), await found.regex("xx"), found.not_acceptable()
 
     about = (handle.fields(), handle.trace_fields(), handle.ground_truth(), handle.accepted(), handle.warnings)
-    return handle.schema(), about, handle.isolation, asyncio.run(filled())
+    return handle.schema(), about, template_spec(handle.cls), asyncio.run(filled())
 
 
 @settings(max_examples=12, deadline=None, phases=[Phase.generate])
