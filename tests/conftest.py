@@ -17,13 +17,13 @@ import pytest
 ALLOWED = Path(__file__).parent / "skips.txt"
 EXAMPLES = 50
 """What hypothesis draws without `--long` for a test that names no number of its own: half of what it draws by itself.
-As many mutations are noticed."""
+Chosen for the time of the suite."""
 FIRST = (
     *("tests/packaging/", "tests/docs/test_examples.py", "tests/faults/", "plugins/testing/tests/test_new_packages.py"),
     *("plugins/testing/tests/test_p", "plugins/report/tests/test_report_browser.py", "plugins/runs/tests/test_gateway"),
     *("plugins/embedding/", "plugins/sandbox/", "plugins/testing/", "plugins/cli/", "tests/guards/", "tests/e2e/"),
 )
-"""Files whose tests take the longest, most seconds a file first: measured, a test of these takes ten times another."""
+"""Files whose tests take the longest, most seconds a file first."""
 UNLISTED = "karenina_unlisted_skips"
 
 

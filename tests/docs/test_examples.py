@@ -82,7 +82,7 @@ def test_a_page_keeps_its_promises(
         elif block.what == "run" and block.language == "python":
             printed = _executed(block.text, names, where)
         elif columns := block.named("terminal"):
-            for command, expected in commands(block.text):
+            for command, expected in commands_of(block.text):
                 printed = _on_a_terminal(command, int(columns), where)
                 assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
         elif block.what == "run":
@@ -107,7 +107,7 @@ def _ran(command: str, where: str, commands: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=240,  # a page with a session of pytest, on a busy machine
         check=False,
     )
     assert ran.returncode == 0, f"{where}: {command} exited with {ran.returncode}\n{ran.stdout}"

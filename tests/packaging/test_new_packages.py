@@ -43,7 +43,7 @@ def made(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_keeps_its_promises(kind: str, made: Path, run: Run, tmp_path: Path) -> None:
-    ran = run([made / "bin" / "karenina", "plugins", "check", f"made-{kind}", "--json"], tmp_path)
+    ran = run([made / "bin" / "karenina", "plugins", "check", f"made-{kind}", "--timeout", "100", "--json"], tmp_path)
     found = json.loads(ran.stdout)
     assert found["broken"] == 0
     assert found["kept"] > 6, "what it brings was not checked"

@@ -20,8 +20,11 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def venv(fresh: Callable[..., Path]) -> Path:
-    return fresh("karenina-core[testing]")
+def venv(fresh: Callable[..., Path], run: Run) -> Path:
+    """With a `pip` of its own, which a reader types."""
+    made = fresh("karenina-core[testing]")
+    run([made / "bin" / "python", "-m", "ensurepip", "--default-pip"], made.parent)
+    return made
 
 
 @pytest.fixture

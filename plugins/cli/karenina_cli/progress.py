@@ -32,13 +32,11 @@ class Progress:
         *,
         quiet: bool = False,
         done: int = 0,
-        errors: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`done` and `errors` are those of before."""
+        """So many were `done` before."""
         self.total = total
         self.done = self.before = done
-        self.errors = errors
         self._quiet = quiet
         self._clock = clock
         self._started = self._last = clock()
@@ -84,7 +82,6 @@ class Progress:
     def advance(self, result: VerificationResult) -> None:
         """One item more."""
         self.done += 1
-        self.errors += result.metadata.outcome == "error"
 
     def tick(self) -> None:
         """Show how far it is now, where it is time to."""

@@ -26,6 +26,7 @@ from markupsafe import Markup
 from karenina_core import VerificationResult, __version__
 from karenina_core.errors import RunDirectoryError
 
+from .calls import folding
 from .items import Sibling, anchors, item_view
 from .markup import badge, begin, finalized, long, table
 from .outcomes import KINDS, failure
@@ -164,7 +165,7 @@ def _blocks(environment: Environment, views: Iterable[dict[str, Any]], shared: M
 def _items(
     whole: Iterable[VerificationResult], results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]
 ) -> Iterator[dict[str, Any]]:
-    kept = captures(results.run_dir)
+    kept, calls = captures(results.run_dir), folding(results.run_dir)
     labels = {(pair.answering, pair.parsing): pair.label for pair in pairs}
     answers: dict[str, list[Sibling]] = {}
     for result, name in zip(results, names, strict=True):
@@ -174,7 +175,7 @@ def _items(
         answers.setdefault(about.question_id, []).append(Sibling(name, KINDS[about.outcome], label))
     for result, name in zip(whole, names, strict=True):
         others = [other for other in answers[result.metadata.question_id] if other.anchor != name]
-        yield item_view(result, name, others, kept.get(result.metadata.result_id))
+        yield item_view(result, name, others, kept.get(result.metadata.result_id), calls(result))
 
 
 def _word(trait: Any) -> str:

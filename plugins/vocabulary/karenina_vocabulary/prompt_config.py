@@ -1,4 +1,4 @@
-"""What a prompt is made of beside karenina's own words: the user's instructions, worked examples, and what judges read."""
+"""What a prompt has beside karenina's own words: instructions of the user, worked examples, and what judges read."""
 
 from __future__ import annotations
 

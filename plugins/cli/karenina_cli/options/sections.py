@@ -10,7 +10,16 @@ REACHED = ("model", "interface", "provider", "base-url", "api-key-env")
 SECTIONS: Mapping[str, Sequence[str]] = {
     "Models": tuple(f"--{role}{option}" for role in ("", "answering-", "parsing-") for option in REACHED),
     "What is evaluated": (
-        *("--mode", "--with", "--without", "--questions", "--replicates", "--benchmark", "--workspace-root"),
+        *(
+            "--mode",
+            "--with",
+            "--without",
+            "--judge-with",
+            "--questions",
+            "--replicates",
+            "--benchmark",
+            "--workspace-root",
+        ),
         *("--canaries", "--trust"),
     ),
     "Settings": ("--preset", "--config", "--set", "--strict-plugins"),
