@@ -19,9 +19,11 @@ from .estimates import estimate_rows
 from .matching import matching_rows
 from .measure import Row, item_rows, process_rows
 from .memory import memory_rows
+from .reports import report_rows
 from .resume import resume_rows
 from .rubric import rubric_rows
 from .sandbox import sandbox_rows
+from .templates import template_rows
 from .throughput import throughput_rows
 from .yardstick import REFERENCE
 
@@ -34,6 +36,8 @@ GROUPS: Mapping[str, Callable[[Namespace], list[Row]]] = {
     "throughput": lambda options: throughput_rows(options.items, options.rounds),
     "memory": lambda options: memory_rows(options.items),
     "resume": lambda options: resume_rows(options.items),
+    "templates": lambda options: template_rows(options.items),
+    "report": lambda options: report_rows(options.items),
     "estimate": lambda options: estimate_rows(options.rounds),
     "sandbox": lambda options: sandbox_rows(options.items, options.templates),
 }

@@ -82,7 +82,7 @@ def test_a_page_keeps_its_promises(
         elif block.what == "run" and block.language == "python":
             printed = _executed(block.text, names, where)
         elif columns := block.named("terminal"):
-            for command, expected in commands(block.text):
+            for command, expected in commands_of(block.text):
                 printed = _on_a_terminal(command, int(columns), where)
                 assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
         elif block.what == "run":

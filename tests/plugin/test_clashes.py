@@ -204,6 +204,7 @@ def stage_class(name: str, category: Category, reads: list[str], makes: list[str
             "reads": tuple(keys[key] for key in reads if key not in makes),
             "produces": tuple(keys[key] for key in makes),
             "after": tuple(after),
+            "execute": lambda self, context: None,
         },
     )
 

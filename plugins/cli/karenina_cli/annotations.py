@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from karenina_core.errors import plural
 
 from .output import inline, printable
-from .summary import alike_failures
+from .summary import GOOD, alike_failures
 
 if TYPE_CHECKING:
     from karenina_runs.results.results import VerificationResultSet
@@ -47,12 +47,13 @@ def gate_annotations(gates: Sequence[Gate]) -> list[str]:
 
 def run_annotations(results: VerificationResultSet, gates: Sequence[Gate]) -> list[str]:
     """Of a run: its gates, and questions that did not pass as warnings."""
-    bad = alike_failures(results)
+    bad = alike_failures(results, MOST + 1)
     shown = bad if len(bad) <= MOST else bad[: MOST - 1]
     lines = [
         annotation("warning", f"{row.outcome}: {row.question}", f"{row.model}: {row.why}{row.times}") for row in shown
     ]
     if len(bad) > len(shown):
-        more = f"{plural(len(bad), 'failure')}, {len(shown)} of them are shown"
+        failed = sum(count for outcome, count in results.tally.outcomes.items() if outcome not in GOOD)
+        more = f"{plural(failed, 'item')} did not pass, {sum(len(row.replicates) for row in shown)} of them are shown"
         lines.append(annotation("warning", "not passed", more))
     return gate_annotations(gates) + lines

@@ -56,7 +56,7 @@ def resume(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
                 line = f"{found.items} items, into {found.directory}"
             note(line)
         judged = asked_gates(found.prepared, options)
-        progress = Progress(found.items, quiet=options["quiet"], done=found.done, errors=found.errors)
+        progress = Progress(found.items, quiet=options["quiet"], done=found.done)
         with _refused(folder):
             most_errors = run_limits(options).most_errors(found.items)
             results = carried_out(found.carry_out, progress, found.directory, most_errors)
@@ -203,7 +203,7 @@ def extend(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             note(f"Warning: {line}")
         if not options["quiet"]:
             note(f"{items} items ({'; '.join(counted)}), into {found.directory}")
-        progress = Progress(items, quiet=options["quiet"], done=counts.done, errors=counts.errors)
+        progress = Progress(items, quiet=options["quiet"], done=counts.done)
         results = carried_out(found.carry_out, progress, found.directory)
         warnings = found.prepared.benchmark.warnings
         print_results(results, found.directory, warnings, out, as_json=options["as_json"], extends=folder)

@@ -77,6 +77,8 @@ class Commands(click.Group):
         if name not in points and name in self.elsewhere:
             raise click.UsageError(f"{name} is not installed; type: pip install '{self.elsewhere[name]}'", ctx)
         if name not in points and not name.startswith("-"):
+            if inner := [other for other in points if name in _points(ctx, f"{self.points}.{other}")]:
+                raise click.UsageError(f"{name} is a part of {inner[0]}; type: karenina {inner[0]} {name}", ctx)
             raise click.UsageError(
                 f"no command is called {name!r}{did_you_mean(name, points)}; install the package that brings it.", ctx
             )

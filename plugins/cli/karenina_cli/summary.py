@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,13 +12,14 @@ from karenina_runs.results.results import VerificationResultSet
 from karenina_vocabulary.explanations import why
 
 from karenina_core.errors import plural
-from karenina_core.values.result import VerificationResult
 
 from .output import Part, Table, inline
 from .show.traits import trait_totals
 
 MOST = 10
 """Items that did not pass that are listed after a run; chosen."""
+COLLECTED = 10_000
+"""Items that did not pass among which replicates are collected. Chosen: they are read within a second or two."""
 GOOD = ("passed", "scored")
 
 
@@ -156,15 +158,15 @@ class Alike(NamedTuple):
         return f" ({len(self.replicates)} times)" if len(self.replicates) > 1 else ""
 
 
-def alike_failures(results: Iterable[VerificationResult]) -> list[Alike]:
-    """The items that did not pass: one for all replicates of a question with the same models, outcome and reason, where
-    the first of them is."""
+def alike_failures(results: VerificationResultSet, most: int) -> list[Alike]:
+    """The first `most` items that did not pass, or where there are replicates the first `COLLECTED`: one for all of a
+    question with the same models, outcome and reason, where the first of them is. The rest is not read."""
+    wanted = min(_bad(results), COLLECTED if len(results.tally.replicates) > 1 else most)
     found: dict[tuple[str, str, str, str, str], list[int]] = {}
-    for r in results:
-        if r.metadata.outcome not in GOOD:
-            about = r.metadata
-            key = (about.question_id, about.answering_model, about.parsing_model, str(r.outcome), inline(why(r)))
-            found.setdefault(key, []).append(about.replicate)
+    for r in islice((r for r in results if r.metadata.outcome not in GOOD), wanted):
+        about = r.metadata
+        key = (about.question_id, about.answering_model, about.parsing_model, str(r.outcome), inline(why(r)))
+        found.setdefault(key, []).append(about.replicate)
     return [Alike(*key, tuple(replicates)) for key, replicates in found.items()]
 
 
@@ -186,7 +188,7 @@ def not_passed(results: VerificationResultSet, most: int = MOST) -> list[Part]:
     several = len(models) > 1, len(results.tally.models["parsing"]) > 1, len(results.tally.replicates) > 1
     unique = len(set(models.values())) == len(models)  # else two models have the same name
     names = models if unique else {identity: identity for identity in models}
-    rows = alike_failures(results) if bad else []
+    rows = alike_failures(results, most)
     shown = [
         (
             row.question,

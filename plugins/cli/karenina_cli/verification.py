@@ -98,14 +98,16 @@ def ended(
     counted = results.tally.outcomes
     missing = items - counted.total()
     unrepaired = 0
-    if missing or repaired:  # a budget was used up, or a model is asked no more
+    for why in results.stopped:
+        note(f"stopped: {why}")
+    if missing or repaired or results.stopped:  # a budget was used up, or a model is asked no more
         found = read_status(directory)
         unrepaired = found.unrepaired
-        line = resume_command(found, directory, retry_failed=bool(results.stopped and counted["error"]))
-        for why in results.stopped:
-            note(f"stopped: {why}")
+        line = resume_command(found, directory, retry_failed=bool(results.stopped) and _has_final_errors(results))
         if missing:
             note(f"{missing} of {items} items have no result; to continue, type: {line}")
+        elif results.stopped:
+            note(f"{plural(counted['error'], 'item')} ended in an error; to try again, type: {line}")
         if unrepaired:
             note(f"{plural(unrepaired, 'result')} still to be made again; to continue the repair, type: {line}")
     if results.tally.failed_scores:
@@ -123,6 +125,11 @@ def ended(
     errors = 0 if any(gate.name == "errors" for gate in gates) else counted["error"]
     incomplete = missing or unrepaired or errors or results.sink_failures or results.tally.failed_scores
     return SOME_FAILED if incomplete else OK
+
+
+def _has_final_errors(results: VerificationResultSet) -> bool:
+    """Whether a resume without more would not try some of the errors again."""
+    return any(kind not in RETRYABLE for row in results.get_summary()["models"] for kind in row["errors"])
 
 
 def print_results(

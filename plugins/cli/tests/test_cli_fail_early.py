@@ -102,6 +102,14 @@ def test_a_wrong_key_and_an_unknown_model_cost_ten_requests_at_most(
     assert json.loads(again.stdout)["outcomes"] == {"passed": len(SOME)}
 
 
+def test_a_run_whose_items_have_all_failed_says_why_too(run: Run, write_benchmark: Files, served: Any) -> None:
+    with ScriptedServer(lambda request: Reply.error(401)) as server:
+        result = run("verify", write_benchmark("q0", "q1", "q2"), *served(server.url), "--out", "out")
+    assert result.exit_code == 3
+    assert "stopped: openai_endpoint:the-answering-model at" in result.stderr
+    assert "3 items ended in an error; to try again, type: karenina resume out\n" in result.stderr
+
+
 def test_of_two_models_the_one_that_answers_goes_on(
     run: Run, write_benchmark: Files, served: Any, dead: Server
 ) -> None:

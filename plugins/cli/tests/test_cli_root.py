@@ -48,6 +48,13 @@ def test_a_misspelt_command_gets_a_suggestion(run: Run) -> None:
     assert "did you mean 'verify'?" in result.stderr
 
 
+@pytest.mark.parametrize(("name", "group"), [("import", "benchmark"), ("validate", "benchmark"), ("new", "plugins")])
+def test_a_command_of_a_group_is_shown_where_it_is(name: str, group: str, run: Run) -> None:
+    result = run(name, "x")
+    assert result.exit_code == 2
+    assert f"{name} is a part of {group}; type: karenina {group} {name}" in result.stderr
+
+
 @pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in sorted(COMMANDS))])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     code = (

@@ -22,6 +22,7 @@ class CompareSettings:
     baseline: str | None = None
     """The directory of the run that `karenina verify` and `karenina resume` compare a run with when it is done."""
     max_drop: float | None = field(default=None, validator=validators.optional(validators.ge(0)))
-    """How much worse than the earlier run a run may be: a part of 1 for rates, points of the scale for scores."""
+    """How much worse a run may be than the earlier one: a part of 1 for rates, points of the scale for scores. This and
+    the next setting count in `karenina compare --config`, too."""
     fail_on_regression: bool = False
     """Whether a run fails that is significantly worse than the earlier one."""

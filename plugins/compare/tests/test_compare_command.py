@@ -540,6 +540,9 @@ def test_gates_of_the_later_run_are_those_of_verify(compared: Any) -> None:
     )
     for failing in (("--must-pass", "q002"), ("--max-errors", "0"), ("--min-pass-per-question", "2/2")):
         assert compared(before, twice, *failing).exit_code == 4, failing
+    for models, code in (((), 4), (("--models", "m=m"), 0)):  # those that are not compared are no part of B
+        both = [*before, *run([0, 0, 0], model="n")]
+        assert compared(both, both, "--must-pass", "q000", *models).exit_code == code
     for senseless in (("--must-pass", "q9"), ("--min-pass-per-question", "1/3")):
         assert compared(before, twice, *senseless).exit_code == 1, senseless
 
@@ -554,6 +557,9 @@ def test_the_policy_comes_from_a_file_or_a_setting(compared: Any) -> None:
     quiet = compared(a, b, gate, "--set", "plugins.compare.undecided=pass")
     assert (quiet.exit_code, quiet.stderr) == (0, "")
     assert "cannot be decided" in quiet.stdout
+    limited = compared(a, b, "--set", "plugins.compare.max_drop=0.4")
+    assert (limited.exit_code, "drop gate failed" in limited.stderr) == (4, True)
+    assert compared(a, b, "--set", "plugins.compare.max_drop=0.4", "--max-drop", "0.5").exit_code == 0
     wrong = compared(a, b, gate, "--set", "plugins.compare.undecided=never")
     assert (wrong.exit_code, "plugins.compare.undecided" in wrong.stderr) == (1, True)
 

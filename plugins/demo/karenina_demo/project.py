@@ -15,7 +15,7 @@ from .bundle import DATA
 PROJECT = DATA / "project"
 FILES: Mapping[str, str] = {
     "README.md": "README.md",
-    "benchmark.jsonld": "benchmark.jsonld",
+    "questions.csv": "questions.csv",
     "answers.json": "answers.json",
     "karenina.toml": "karenina.toml",
     "requirements.txt": "requirements.txt",
@@ -23,7 +23,7 @@ FILES: Mapping[str, str] = {
     ".github/workflows/karenina.yml": "karenina.yml",
 }
 """Where each is written, and what it is called in this package."""
-FIRST = "karenina verify benchmark.jsonld --config karenina.toml --manual-traces answers.json --out first-run"
+FIRST = "karenina verify questions.csv --config karenina.toml --manual-traces answers.json --out first-run"
 
 
 def begun(folder: Path) -> None:

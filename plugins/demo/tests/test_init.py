@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from karenina_demo.project import FILES
 
+from karenina_core import Benchmark
 from karenina_core.testing import ScriptedServer
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -55,8 +56,7 @@ def test_what_it_prints_and_what_its_files_say_runs_without_a_key_and_a_network(
 def test_its_tables_of_models_are_asked(karenina: Run, tmp_path: Path) -> None:
     assert karenina("init").returncode == 0
     answers = json.loads((tmp_path / "answers.json").read_text("utf-8"))
-    questions = json.loads((tmp_path / "benchmark.jsonld").read_text("utf-8"))["dataFeedElement"]
-    ids = {row["item"]["text"]: row["@id"] for row in questions}
+    ids = {question.question: question.id for question in Benchmark.load(tmp_path / "questions.csv")}
 
     def script(request: Any) -> Any:
         entry = answers[next(name for question, name in ids.items() if question in request.text)]

@@ -19,8 +19,9 @@ def listed_prices(model: str) -> tuple[float, float] | None:
     for key in (model, name):
         entry = _listed().get(key)
         prices = [] if entry is None else [entry.get(f"{way}_cost_per_token") for way in ("input", "output")]
-        if prices and all(isinstance(price, int | float) for price in prices):
-            return float(prices[0]), float(prices[1])
+        known = [float(price) for price in prices if isinstance(price, int | float)]
+        if len(known) == 2:
+            return known[0], known[1]
     return None
 
 

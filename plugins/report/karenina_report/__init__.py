@@ -7,7 +7,7 @@ out, and the page's own policy forbids every request and every script but its ow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from karenina_core.errors import RunDirectoryError
 if TYPE_CHECKING:
     from karenina_compare.question_groups import Cluster
     from karenina_runs.results.results import VerificationResultSet
+
+    from karenina_core import VerificationResult
 
 __all__ = ["report_on", "write_report"]
 
@@ -32,9 +34,12 @@ def report_on(path: Path, output: Path | None = None, *, cluster: Cluster | None
     from karenina_runs.results.results import VerificationResultSet
     from karenina_runs.results.stored import stored_results
 
+    from .texts import without_texts
+
     stored = stored_results(path)
     file = output or stored.directory / NAME
-    return write_report(VerificationResultSet.load(path), file, manifest=stored.manifest, cluster=cluster)
+    results = VerificationResultSet.load(path, keep=without_texts)
+    return _written(results, file, stored.manifest, cluster, stored)
 
 
 def write_report(
@@ -49,8 +54,18 @@ def write_report(
     `manifest` is that of the run whose results these are: it gives versions and configuration. `cluster` says which
     questions belong together, as for `headline_numbers`. Raises RunDirectoryError where the file cannot be written.
     """
+    return _written(results, file, manifest or {}, cluster)
+
+
+def _written(
+    results: VerificationResultSet,
+    file: Path,
+    manifest: Mapping[str, Any],
+    cluster: Cluster | None,
+    whole: Iterable[VerificationResult] | None = None,
+) -> Path:
     if file.name in (RESULTS, MANIFEST):
         raise RunDirectoryError(f"the report would replace {file}, which belongs to the run; choose another (-o FILE)")
     from .page import chunks, written
 
-    return written(file, chunks(results, manifest or {}, cluster))
+    return written(file, chunks(results, manifest, cluster, whole))

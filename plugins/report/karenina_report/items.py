@@ -26,6 +26,7 @@ from karenina_vocabulary.rubric_part import COUNTS, FAILED, RubricPart, TraitOut
 
 from karenina_core import VerificationResult
 
+from .calls import ItemCalls
 from .outcomes import CAVEATS, KINDS, OutcomeKind
 from .texts import cut, number, seconds, usage_cells
 
@@ -60,9 +61,10 @@ def item_view(
     anchor: str,
     siblings: Sequence[Sibling] = (),
     workspace: Mapping[str, Any] | None = None,
+    calls: ItemCalls = ItemCalls(),  # noqa: B008  # it cannot change
 ) -> dict[str, Any]:
     """Everything about one result, as `item.html` names it; `workspace` is what the run says about the files that its
-    agent left."""
+    agent left, and `calls` are those that the page has of it."""
     metadata, generation, template = result.metadata, result.generation, result.template
     read = judged_text(result)
     found = quotations(result, read)
@@ -102,6 +104,7 @@ def item_view(
             for task, row in generation.usage_metadata.items()
             if isinstance(row, Mapping) and row
         ],
+        "calls": calls,
         "facts": _facts(result, workspace or {}),
         "extensions": as_json(result.added) if result.added else "",
         "siblings": siblings,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +23,42 @@ from karenina_runs.workspaces.workspace_capture import captures
 from karenina_vocabulary.rubric_part import read_traits
 from markupsafe import Markup
 
-from karenina_core import __version__
+from karenina_core import VerificationResult, __version__
 from karenina_core.errors import RunDirectoryError
 
+from .calls import folding
 from .items import Sibling, anchors, item_view
+from .markup import badge, begin, finalized, long, table
 from .outcomes import KINDS, failure
 from .overview import overview_of
 from .pairs import Pair
 from .plots import ROLES
-from .texts import cut, number, redaction, seconds, shown, tokens
+from .texts import cut, number, seconds, shown, tokens
 
 POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
+MOST = 500
+"""Items that are on the page as they are; of more, each block is unpacked when it is looked at. A browser needs half a
+second for as many."""
+PAGE = 100
+"""Items of a block, and of a page of the list."""
+PACKED = 6
+"""How hard zlib tries: blocks are a fifth larger with 1, and take three times as long with 9 for a twentieth less."""
 BUFFER = 64
 """Pieces of the template that are written at a time."""
 
 
 def chunks(
-    results: VerificationResultSet, manifest: Mapping[str, Any], cluster: Cluster | None = None
+    results: VerificationResultSet,
+    manifest: Mapping[str, Any],
+    cluster: Cluster | None = None,
+    whole: Iterable[VerificationResult] | None = None,
 ) -> Iterator[str]:
-    """The page, piece by piece: an item is made when its turn comes."""
-    redaction.cache_clear()
+    """The page, piece by piece: an item is made when its turn comes. `whole` are the same results with their texts,
+    where `results` are without."""
+    begin()
     environment = _environment()
     roles = "".join(f".fill-{role}{{fill:var(--{role})}}.stroke-{role}{{stroke:var(--{role})}}" for role in ROLES)
     style, script = f"{_source(environment, 'style.css')}\n{roles}", _source(environment, "report.js")
@@ -62,11 +77,16 @@ def chunks(
         place = places[about.answering_model, about.parsing_model]
         reason = reasons.get((about.outcome, failure_of(result)[1] or "", failure(result)), -1)
         items.append({"o": about.outcome, "p": place, "f": reason, "t": traits})
-    document = {"traits": [shown(name) for name in known], "items": items}
+    paged = len(results) > MOST
+    document: dict[str, Any] = {"traits": [shown(name) for name in known], "items": items}
+    if paged:
+        document |= {"size": PAGE, "anchors": names}
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=True)
     benchmark = manifest.get("benchmark")
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
     runs = dict.fromkeys(result.metadata.run_name for result in results if result.metadata.run_name)
+    shared = {"several_judges": len({pair.parsing for pair in overview["pairs"]}) > 1}
+    views = _items(results if whole is None else whole, results, names, overview["pairs"])
     stream = environment.get_template("page.html").stream(
         policy=POLICY.format(script=_digest(script), style=_digest(style)),
         style=Markup(style),
@@ -76,7 +96,10 @@ def chunks(
         overview=overview,
         title=str(name or next(iter(runs), None) or "Results"),
         run=overview["run"],
-        items=_items(results, names, overview["pairs"]),
+        items=() if paged else views,
+        blocks=_blocks(environment, views, shared) if paged else None,
+        most=MOST,
+        **shared,
         kinds=KINDS,
         version=__version__,
         made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
@@ -103,11 +126,11 @@ def _environment() -> Environment:
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        # everything that a template prints passes through here, then through the escaping
-        finalize=lambda found: shown(found) if isinstance(found, str) and not isinstance(found, Markup) else found,
+        finalize=finalized,  # everything that a template prints passes through here
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals |= {"badge": badge, "long": long, "table": table}
     environment.filters |= {
         "percent": percent,
         "number": number,
@@ -128,8 +151,21 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]) -> Iterator[dict[str, Any]]:
-    kept = captures(results.run_dir)
+def _blocks(environment: Environment, views: Iterable[dict[str, Any]], shared: Mapping[str, Any]) -> Iterator[str]:
+    """The items, so many at a time: `[[summary, details], ...]` as JSON, in HTML; deflated, in base64."""
+    summary, details = environment.get_template("summary.html"), environment.get_template("item.html")
+    views = iter(views)
+    while some := list(islice(views, PAGE)):
+        rows = [[template.render(item=item, **shared) for template in (summary, details)] for item in some]
+        packer = zlib.compressobj(PACKED, zlib.DEFLATED, -zlib.MAX_WBITS)
+        packed = packer.compress(json.dumps(rows, separators=(",", ":")).encode("ascii")) + packer.flush()
+        yield base64.b64encode(packed).decode("ascii")
+
+
+def _items(
+    whole: Iterable[VerificationResult], results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]
+) -> Iterator[dict[str, Any]]:
+    kept, calls = captures(results.run_dir), folding(results.run_dir)
     labels = {(pair.answering, pair.parsing): pair.label for pair in pairs}
     answers: dict[str, list[Sibling]] = {}
     for result, name in zip(results, names, strict=True):
@@ -137,9 +173,9 @@ def _items(results: VerificationResultSet, names: Sequence[str], pairs: Sequence
         label = labels[about.answering_model, about.parsing_model]
         label = label if about.replicate == 1 else f"{label}, replicate {about.replicate}"
         answers.setdefault(about.question_id, []).append(Sibling(name, KINDS[about.outcome], label))
-    for result, name in zip(results, names, strict=True):
+    for result, name in zip(whole, names, strict=True):
         others = [other for other in answers[result.metadata.question_id] if other.anchor != name]
-        yield item_view(result, name, others, kept.get(result.metadata.result_id))
+        yield item_view(result, name, others, kept.get(result.metadata.result_id), calls(result))
 
 
 def _word(trait: Any) -> str:

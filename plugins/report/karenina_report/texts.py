@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
+from attrs import evolve
 from karenina_calls.secrets.redaction import redactor
 from karenina_cli.output import printable
 from karenina_cli.summary import shown_cost, shown_tokens
 
+from karenina_core import VerificationResult
 from karenina_core.secrets import is_secret_name, secrets_in
 from karenina_core.values.fields import is_number
 
@@ -83,3 +85,12 @@ def without_secrets(found: Any, name: str = "") -> Any:
         return [without_secrets(item, name) for item in found]
     is_secret = is_secret_name(name) or any(mark in name.lower() for mark in OF_HEADERS)
     return SECRET if is_secret and isinstance(found, str) and found else found
+
+
+def without_texts(result: VerificationResult) -> VerificationResult:
+    """The result without what the overview does not look at and what is most of it: what was sent and replied, and the
+    trail's reasons."""
+    generation = evolve(
+        result.generation, raw_llm_response="", trace_messages=(), conversation_context=(), agent_metrics=None
+    )
+    return evolve(result, generation=generation, evaluation_input=None)

@@ -505,29 +505,62 @@ def test_nothing_is_wider_than_the_screen(visit: Open, small: Path, width: int) 
 # Size and malice
 
 
-def test_a_thousand_items_are_shown_without_a_wait(visit: Open, large: Path) -> None:
-    assert large.stat().st_size < 25_000_000
+def listed(shown: Visit, first: str, last: str, where: str) -> None:
+    """Wait until the list is that page."""
+    shown.page.locator("#where", has_text=where).wait_for()
+    ids = shown.page.evaluate("[...document.querySelectorAll('#list > .item')].map((item) => item.id)")
+    assert (ids[0], ids[-1]) == (first, last)
+
+
+def test_of_many_items_one_page_is_shown_and_filters_search_and_links_reach_all(visit: Open, large: Path) -> None:
+    assert large.stat().st_size < 3_000 * 1000
     shown = visit(large)
     shown.page.evaluate(
         "() => { window.slow = []; new PerformanceObserver((list) => window.slow.push(...list.getEntries()"
         ".map((e) => e.duration))).observe({ type: 'longtask', buffered: true }); }"
     )
+    listed(shown, "item-0000", "item-0063", "Page 1 of 10: items 1 to 100")
+    assert shown.page.locator("#before").is_disabled()
+    shown.page.click("#after")
+    listed(shown, "item-0064", "item-00c7", "Page 2 of 10: items 101 to 200")
     shown.page.fill("#text", "token77")
     shown.filtered(11)  # 77 and 770 to 779
+    assert not shown.page.locator("#pages").is_visible()
     shown.page.fill("#text", "")
-    shown.filtered(1000)
+    listed(shown, "item-0000", "item-0063", "Page 1 of 10")
     shown.page.check("input[value=failed]")
-    shown.filtered(250)
-    shown.page.locator(".item:not([hidden]) summary").last.click()
-    shown.page.wait_for_selector(".item[open] .answer")
+    listed(shown, "item-0001", "item-018d", "Page 1 of 3")
+    assert shown.page.locator("#shown").inner_text() == "250 of 1000 items"
+    shown.page.click("#after")
+    shown.page.click("#after")
+    listed(shown, "item-0321", "item-03e5", "Page 3 of 3: items 201 to 250")
+    assert shown.page.locator("#after").is_disabled()
+    shown.page.locator(".item summary").last.click()
+    assert "Token997." in shown.page.locator(".item[open] .answer").inner_text()
+    shown.page.locator(".item[open] .siblings a").first.click()  # of an item that is filtered out
+    shown.page.wait_for_selector("#item-03e4[open] .answer")
+    assert shown.page.locator("#shown").inner_text() == "250 of 1000 items, and the one that was asked for"
     assert max(shown.page.evaluate("window.slow"), default=0) < LONGEST_TASK
-    assert shown.page.evaluate("document.querySelectorAll('*').length") < 40_000
+    assert shown.page.evaluate("document.querySelectorAll('*').length") < 15_000
     shown.page.click("button[type=reset]")
+    listed(shown, "item-0000", "item-0063", "Page 1 of 10")
     shown.page.click("#unfold")
-    shown.page.locator("#list > .item[open]").nth(999).wait_for(state="attached")
+    shown.page.locator("#list > .item[open]").nth(99).wait_for(state="attached")
 
 
-def test_what_a_model_says_does_nothing(visit: Open, tmp_path: Path) -> None:
+def test_an_address_of_one_of_many_turns_to_its_page(visit: Open, large: Path) -> None:
+    shown = visit(large, "#item-0200")
+    shown.page.wait_for_selector("#item-0200[open] .answer")
+    listed(shown, "item-01f4", "item-0257", "Page 6 of 10: items 501 to 600")
+    silent = visit(large, java_script_enabled=False)
+    assert "karenina show prints them" in silent.page.locator("#items").inner_text()
+
+
+@pytest.mark.parametrize("most", [500, 1])
+def test_what_a_model_says_does_nothing(
+    visit: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("karenina_report.page.MOST", most)
     plain = item(1)
     hostile = evolve(
         plain,
@@ -552,5 +585,6 @@ def test_what_a_model_says_does_nothing(visit: Open, tmp_path: Path) -> None:
         shown.page.evaluate("document.querySelectorAll('img, iframe, main script, main style, main a[href^=j]').length")
         == 0
     )
+    shown.page.click("#unfold")
     assert "\\u202egnp.exe\\x00\\ud800" in shown.page.locator(".item .answer").first.inner_text()
     assert shown.page.locator("footer").is_visible()

@@ -269,7 +269,7 @@ class Pool:
                 worker = waiting.pop()
                 if not waiting:
                     del self._idle[program.key]
-            if worker.is_idle and worker.server is self._server:
+            if worker.is_idle and worker.server is self._server and worker.server.runs:
                 return worker
             self._discard(worker)
 

@@ -40,6 +40,8 @@ FACETS: Mapping[str, Sequence[str]] = {
 }
 """The same of the template's fields. Several columns of a kind are numbered: `expected 1`, `expected 2`."""
 NUMBERED = re.compile(r"(.*?)[ #.]*(\d{1,3})")
+LONGEST_NAME = 200
+"""Characters of the name of a column that may mean something. Chosen: the names that do are short."""
 
 
 def _plain(column: str) -> str:
@@ -47,6 +49,8 @@ def _plain(column: str) -> str:
 
 
 def _guess(column: str) -> str:
+    if len(column) > LONGEST_NAME:
+        return CUSTOM
     name = _plain(column)
     for target, known in NAMES.items():
         if name in known:

@@ -87,7 +87,7 @@ def test_import_shows_what_columns_are_and_the_mapping_decides(tmp_path: Path) -
     shown = ran(tmp_path, "benchmark", "import", "fragen.csv", "-o", "b.jsonld", *columns)
     for line in ("Frage question", "Antwort expected", "Prüfer custom"):
         assert line in [" ".join(row.split()) for row in shown.splitlines()]
-    assert "1 questions, 1 of them with an answer template: b.jsonld" in shown
+    assert "1 question, 1 of them with an answer template: b.jsonld" in shown
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,11 @@ def test_columns_are_guessed(columns: tuple[str, ...], targets: tuple[str, ...])
     assert tuple(layout_of(columns, {}, "s").targets.values()) == targets
 
 
+def test_a_column_of_a_long_name_means_nothing_and_holds_nothing_up() -> None:
+    names = ["question", "#" * 1_000_000, "expected " + "." * 1_000_000 + "1"]
+    assert [*layout_of(names, {}, "s").targets.values()] == ["question", "custom", "custom"]
+
+
 def test_the_mapping_decides(make: Make) -> None:
     path = make("Frage;Antwort;tags\nWas spaltet Laktose?;Laktase;x\n")
     with pytest.raises(BenchmarkError, match=r"sheet.csv: no column is called question; .*There is: 'Frage', 'Antw"):

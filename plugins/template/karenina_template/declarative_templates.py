@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import keyword
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cache
 from typing import Any, Literal
 
@@ -32,8 +33,10 @@ from .language.primitives.text import SemanticMatch, TracePrimitive
 from .language.specs import TYPES
 from .language.strategies import Condition, condition_from_spec, condition_problems
 from .pydantic_handle import THREAD, ModelHandle, open_class
+from .shapes import Shapes
 
 _TYPES: Mapping[str, Any] = {name: type_ for type_, name in TYPES.items()} | {"list_str": list[str]}
+_shapes = Shapes()
 
 
 @frozen(kw_only=True)
@@ -73,7 +76,9 @@ class DeclarativeRuntime:
         spec, declared, strategy, problems = _examined(text, primitives)
         if problems:
             raise _refusal(problems)
-        return open_class(_template_class(spec.class_name, declared, strategy), self.isolation)
+        shape = _shapes.get(_shape_key(spec), lambda: _template_class(spec.class_name, declared))
+        fields = {name: info for name, (_, info) in declared.items()}
+        return open_class(shape.template(fields, strategy), self.isolation)
 
 
 def template_problems(text: str, primitives: Mapping[str, type]) -> Sequence[Problem]:
@@ -122,16 +127,19 @@ def _examined(
     return spec, declared, strategy, problems
 
 
-def _template_class(name: str, fields: Mapping[str, tuple[Any, Any]], strategy: Condition | None) -> type[BaseAnswer]:
+def _shape_key(spec: _TemplateSpec) -> Hashable:
+    """What pydantic's part of a template depends on: its names and types."""
+    rows = ((item.name, item.type, tuple(item.literal_values or ()), item.is_trace) for item in spec.fields)
+    return spec.class_name, *rows
+
+
+def _template_class(name: str, fields: Mapping[str, tuple[Any, Any]]) -> type[BaseAnswer]:
     body: dict[str, Any] = {
         "__module__": __name__,
         "__qualname__": name,
         "__annotations__": {field_name: annotation for field_name, (annotation, _) in fields.items()},
-        **{field_name: declared for field_name, (_, declared) in fields.items()},
+        **{field_name: copy(declared) for field_name, (_, declared) in fields.items()},
     }
-    if strategy is not None:
-        inner = {"__module__": __name__, "__qualname__": f"{name}.VerificationStrategy", "verify_strategy": strategy}
-        body["VerificationStrategy"] = type("VerificationStrategy", (), inner)
     with any_field_names():  # pydantic's methods of those names are not used here
         return types.new_class(name, (BaseAnswer,), exec_body=lambda namespace: namespace.update(body))
 

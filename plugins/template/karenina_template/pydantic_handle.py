@@ -44,7 +44,7 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None, aside
     with author_code("preparing the template", module):
         extraction_class(cls)
         correct = check_class(cls)
-        schema = judge_schema(cls)
+        schema = cls.__dict__.get("__schema__") or judge_schema(cls)
     expected = {name: verification.ground_truth for name, verification in cls.__verified__.items()} | correct
     keys = keys_of(cls)
     # A placeholder in place of a ground truth gives nothing away.

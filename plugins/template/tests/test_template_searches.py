@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from karenina_template.language.primitives.text import RegexMatch, TraceRegex
 from karenina_template.language.searches import SECONDS, Expression, expression, listed, run_patterns
-from karenina_vocabulary.patterns import LONGEST_PATTERN
+from karenina_vocabulary.handle import LONGEST_PATTERN
 from karenina_vocabulary.traits import RegexRubricTrait
 
 LAW = settings(

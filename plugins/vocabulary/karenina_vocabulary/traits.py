@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from karenina_core.values.rubric import RubricTrait
 
-from .patterns import compiled
+from .handle import compiled
 from .record_traits import TemplateKind, as_kind, check_fields
 
 ScoreKind = Literal["boolean", "score", "literal"]

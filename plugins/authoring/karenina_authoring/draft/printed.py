@@ -12,7 +12,8 @@ from typing import IO, Any
 from karenina_cli.exits import GATE_FAILED, OK, SOME_FAILED, Interrupted
 from karenina_cli.options.flags import configured, select_questions
 from karenina_cli.output import Part, Table, inline, note, own_stdout, print_found
-from karenina_cli.running import Progress, attended
+from karenina_cli.progress import Progress
+from karenina_cli.running import attended
 from karenina_runs.benchmark import Benchmark
 from karenina_runs.execute.control import RunControl
 from karenina_runs.journal.reader import journal_of
@@ -116,7 +117,7 @@ def _carried_out(
 
     async def work(control: RunControl) -> Drafts:
         async with Session.opened(app, config, folder) as session:
-            return await session.drafts(questions, lambda d: progress.step(failed=d.state == "not_drafted"), control)
+            return await session.drafts(questions, progress.advance, control)
 
     try:
         with progress, asyncio.Runner() as runner:

@@ -63,12 +63,13 @@ def check_models(app: Karenina, config: VerificationConfig) -> dict[str, Resolut
 
 def model_problems(app: Karenina, model: ModelConfig, role: Role, path: str) -> list[Problem]:
     """What is wrong with the configuration of one model. `path` is where it is configured."""
+    problems: list[Problem] = []
     try:
-        problems = [Problem(path, text) for text in _complaints(app, _resolve(app, model), model, role)]
+        problems.extend(Problem(path, text) for text in _complaints(app, _resolve(app, model), model, role))
     except ConfigError as error:
-        return [Problem(f"{path}.{p.path}".rstrip("."), p.message) for p in error.problems]
+        return [*problems, *(Problem(f"{path}.{p.path}".rstrip("."), p.message) for p in error.problems)]
     except KareninaError as error:
-        return [Problem(f"{path}.interface", f"{error}{app.inactive()}")]
+        return [*problems, Problem(f"{path}.interface", f"{error}{app.inactive()}")]
     if role == "parsing" and model.mcp_urls_dict:
         problems.append(Problem(path, NO_SERVERS))
     return problems

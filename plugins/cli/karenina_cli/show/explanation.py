@@ -80,11 +80,11 @@ def show(path: Path, wanted: ShowRequest, *, as_json: bool = False) -> None:
         elif wanted.question_id is None:
             print_parts(_listed(results), out)
         else:
-            places = {id(result): place for place, result in enumerate(results)}
-            for number, same in enumerate([[r] for r in results] if wanted.calls else _same(results, _answered)):
+            alike = [[result] for result in results] if wanted.calls else _same(results, _answered)
+            for number, same in enumerate(alike):
                 print_parts(["", "=" * 80, ""] if number else [], out)
                 print_parts([*explained(same[0], loaded.run_dir), *_others(same)], out)
-                asked = calls[places[id(same[0])]]
+                asked = calls[number] if wanted.calls else None
                 print_parts(call_parts(asked) if asked is not None else [], out)
 
 

@@ -54,9 +54,10 @@ def print_comparison(a: Path, b: Path | None, options: Mapping[str, Any], output
     """Compare two runs, or the models of one, and return the exit code. Raises BenchmarkError and ConfigError."""
     with own_stdout() as out:
         first, second = _loaded(a), _loaded(b) if b is not None else None
-        limits, of_run = _limits(options), run_limits(options)
+        limits, of_run = _limits(options, two=second is not None), run_limits(options)
         made = _compared(a, b, first, second, options)
-        asked = [*gates(made, limits), *_gates_of_run(second if second is not None else first, made, of_run)]
+        later, chosen = second if second is not None else first, bool(options["models"] or options["judges"])
+        asked = [*gates(made, limits), *_gates_of_run(later, made, of_run, chosen=chosen)]
         text = TEXTS[output.form](made, asked) if output.form in TEXTS else None
         if b is None and text is not None and output.form == "junit":
             text = with_questions(text, a)
@@ -87,29 +88,33 @@ def print_comparison(a: Path, b: Path | None, options: Mapping[str, Any], output
         return OK if made.rows or b is None else COULD_NOT_RUN
 
 
-def _limits(options: Mapping[str, Any]) -> Limits:
-    """What the options and the settings ask for. Raises ConfigError."""
+def _limits(options: Mapping[str, Any], *, two: bool) -> Limits:
+    """What the options and the settings ask for; `two`: of two runs. Raises ConfigError."""
     settings = CompareSettings()
     if options["config"] is not None or options["sets"]:
         settings = load_config(options["config"], options["sets"], models=False).app.settings(NAME) or settings
+    given = options["max_drop"]
     return Limits(
-        no_regression=options["fail_on_regression"],
+        no_regression=options["fail_on_regression"] or (two and settings.fail_on_regression),
         coverage=options["min_coverage"],
         pass_rate=options["min_pass_rate"],
-        max_drop=options["max_drop"],
+        max_drop=settings.max_drop if two and given is None else given,
         undecided=settings.undecided,
         tolerated_drop=settings.tolerated_drop,
     )
 
 
-def _gates_of_run(results: VerificationResultSet, made: Comparison, limits: RunLimits) -> Sequence[Gate]:
-    """Those that are about the items of the later run alone. Raises ConfigError where one could never be decided."""
+def _gates_of_run(
+    results: VerificationResultSet, made: Comparison, limits: RunLimits, *, chosen: bool
+) -> Sequence[Gate]:
+    """Those that are about the items of the later run alone; `chosen`: of the compared models, not of all. Raises
+    ConfigError where one could never be decided."""
     limits = evolve(limits, pass_rate=None, coverage=None)  # of these the comparison knows more
     wanted = {(row.answering or "", row.parsing or "") for row in made.numbers_b.pairs}
     planned = results.planned or Planned(
         results.get_question_ids(), sorted(results.group_by_replicate()), tuple(sorted(wanted))
     )
-    if {pair for pair in planned.pairs if pair in wanted} == wanted:
+    if chosen:
         planned = evolve(planned, pairs=tuple(pair for pair in planned.pairs if pair in wanted))
     modes = {result.metadata.evaluation_mode for result in results}
     mode = "rubric_only" if modes == {"rubric_only"} else "template_only"

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Any
+from weakref import WeakValueDictionary
 
 from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry, runtime_of
 
@@ -15,18 +19,25 @@ from karenina_core.values.config import CodePolicy
 from karenina_core.values.question import TemplateSource
 
 IN_PROCESS = "in-process"
+KEPT = 64
+"""Templates that are kept when no item has them any more: more than the items that are under way by default, so that
+those of one question find it. Chosen; a template in Python takes 40 KB."""
 AT_ONCE = 4
 """Templates that are loaded at a time, each in a thread: more would not be quicker, and with one a template whose code
 does not end would keep all others waiting."""
 
 
 class TemplateLoader:
-    """Loads templates under one policy. Handles are shared by all items of a run."""
+    """Loads templates under one policy. Items share the handle of a template while one of them has it, and it is kept
+    for a while after, for replicates and other judges: what stays does not grow with the questions of a run."""
 
     def __init__(self, app: Karenina, policy: CodePolicy) -> None:
         self._app = app
         self._policy = policy
-        self._handles: dict[tuple[str, str], asyncio.Future[Any]] = {}
+        self._handles: OrderedDict[tuple[str, str], asyncio.Future[Any]] = OrderedDict()
+        """Those that are being loaded, and those that were asked for last."""
+        self._used: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()
+        """Those that some item has."""
         self._broken: list[str] = []
         self._places = asyncio.Semaphore(AT_ONCE)
         known = app.registry(TemplateRuntimeRegistry)
@@ -70,11 +81,25 @@ class TemplateLoader:
         )
 
     async def load(self, source: TemplateSource) -> Any:
-        """The handle of a template. Raises TemplateError, the same one each time."""
+        """The handle of a template. Raises TemplateError."""
         key = (source.language, source.text)
-        if key not in self._handles:
+        if key in self._handles:
+            self._handles.move_to_end(key)
+        elif (handle := self._used.get(key)) is not None:
+            return handle
+        else:
             self._handles[key] = asyncio.ensure_future(self._load(source))
-        return await asyncio.shield(self._handles[key])
+        handle = await asyncio.shield(self._handles[key])
+        with suppress(TypeError):  # a runtime's handle that cannot be referred to weakly
+            self._used[key] = handle
+        self._forget()
+        return handle
+
+    def _forget(self) -> None:
+        """Keep the templates that were asked for last."""
+        for key in list(islice(self._handles, max(len(self._handles) - KEPT, 0))):
+            if self._handles[key].done():
+                del self._handles[key]
 
     async def _load(self, source: TemplateSource) -> Any:
         runtime = self.runtime_for(source)

@@ -60,8 +60,15 @@ class VerificationResultSet(Sequence[VerificationResult]):
     _counted: Tally | None = field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
-    def load(cls, path: str | Path, app: Karenina | None = None) -> VerificationResultSet:
-        """Read a run directory, its `results.jsonl`, or a file of any format that holds whole results.
+    def load(
+        cls,
+        path: str | Path,
+        app: Karenina | None = None,
+        *,
+        keep: Callable[[VerificationResult], VerificationResult] = lambda result: result,
+    ) -> VerificationResultSet:
+        """Read a run directory, its `results.jsonl`, or a file of any format that holds whole results. `keep` says what
+        stays of each of them, for those who need not all.
 
         Raises BenchmarkError, which names the line that cannot be read.
         """
@@ -74,7 +81,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
         about = (stored.directory, left_out, stored.notes)
         planned = Planned.of(stored.manifest) if stored.file == stored.directory / RESULTS else None
         ledger, canaries = ledger if isinstance(ledger, Mapping) else None, canaries_in(stored.manifest)
-        return cls(tuple(stored), *about, ledger=ledger, planned=planned, canaries=canaries)
+        return cls(tuple(map(keep, stored)), *about, ledger=ledger, planned=planned, canaries=canaries)
 
     @overload
     def __getitem__(self, index: int) -> VerificationResult: ...

@@ -153,7 +153,11 @@ def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
         try:
             # Strictly, a text is a date and a list a set in JSON only.
             strict = relaxed.__dict__["__strict__"]
-            return relaxed.model_validate_json(json.dumps(known)) if strict else relaxed.model_validate(known)
+            if "__pydantic_validator__" in relaxed.__dict__:
+                return relaxed.model_validate_json(json.dumps(known)) if strict else relaxed.model_validate(known)
+            answer = relaxed.__new__(relaxed)  # the validator is that of its shape, and would make one of that class
+            relaxed.__pydantic_validator__.validate_python(known, self_instance=answer)
+            return answer
         except ValidationError as error:
             lines = ["The data does not fit:"]
             problems = error.errors(include_url=False, include_context=False)

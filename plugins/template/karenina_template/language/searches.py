@@ -25,8 +25,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from attrs import field, frozen
-from karenina_vocabulary.handle import RegexVerdict
-from karenina_vocabulary.patterns import compiled
+from karenina_vocabulary.handle import RegexVerdict, compiled
 
 from karenina_core.errors import did_you_mean, one_line
 

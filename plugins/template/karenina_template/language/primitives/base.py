@@ -11,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import attrs
@@ -164,11 +165,7 @@ def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> Verificati
     if not issubclass(cls, VerificationPrimitive):
         raise TemplateError(f"{name} is no verification primitive: its class must derive from VerificationPrimitive")
     given = {key: value for key, value in spec.items() if key != "type"}
-    accepted = {
-        parameter.name: parameter
-        for parameter in inspect.signature(cls).parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    }
+    accepted = _parameters(cls)
     takes = f"it takes {', '.join(accepted) or 'none'}"
     problems = [
         f"unknown parameter {key!r}{did_you_mean(str(key), accepted)}; {takes}" for key in given if key not in accepted
@@ -181,6 +178,16 @@ def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> Verificati
         return cls(**given)
     except (TypeError, ValueError) as error:
         raise TemplateError(f"{name}: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
+    """What a primitive can be given by name."""
+    return {
+        parameter.name: parameter
+        for parameter in inspect.signature(cls).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
 
 
 def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:

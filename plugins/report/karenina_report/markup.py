@@ -1,0 +1,81 @@
+"""Texts as HTML: every text of a model or a file passes through `plain`. What all items have is made here and not in a
+template, for a report has a hundred such pieces for every item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from .outcomes import OutcomeKind
+from .texts import cut, number, redaction, shown
+
+SHORT = 200
+"""Characters of a text that may be kept: names of stages, fields and the like are on the page thousands of times."""
+NUMERIC = ' class="n"'
+CELL, FIRST_CELL = 4000, 2000
+"""Characters of a cell of a table."""
+
+
+def plain(text: str) -> Markup:
+    """A text as the page may show it, escaped."""
+    return _short(text) if len(text) <= SHORT else escape(shown(text))
+
+
+@lru_cache(maxsize=4096)
+def _short(text: str) -> Markup:
+    return escape(shown(text))
+
+
+def begin() -> None:
+    """Forget what earlier pages kept: the secrets of the environment may be others now."""
+    redaction.cache_clear()
+    _short.cache_clear()
+
+
+def finalized(found: Any) -> Any:
+    """What a template prints: texts pass through `plain`."""
+    return plain(found) if isinstance(found, str) and not isinstance(found, Markup) else found
+
+
+def badge(kind: OutcomeKind, detail: str = "") -> Markup:
+    """An outcome with its sign."""
+    more = f' <span class="detail">({plain(detail)})</span>' if detail else ""
+    sign = f'<span aria-hidden="true">{plain(kind.sign)}</span>'
+    return Markup(f'<span class="badge {plain(kind.name)}">{sign} {plain(kind.label)}{more}</span>')
+
+
+def long(text: str) -> Markup:
+    """A text that may have many lines; of a very long one the beginning."""
+    kept, left_out = cut(text)
+    more = f"{number(left_out)} more characters are not on this page; karenina show prints them."
+    rest = f'\n<p class="muted">{more}</p>' if left_out else ""
+    return Markup(f'<div class="text" dir="auto">{plain(kept)}</div>{rest}')
+
+
+def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()) -> Markup:
+    """A table whose first column names the row; `numeric` are the columns of numbers, from 0. Empty without rows."""
+    if not rows:
+        return Markup("")
+    name = plain(caption)
+    head = "".join(
+        f'<th scope="col"{NUMERIC if place in numeric else ""}>{plain(column)}</th>'
+        for place, column in enumerate(columns)
+    )
+    body = "\n".join(
+        f"<tr>{''.join(_cell(place, text, numeric) for place, text in enumerate(row))}</tr>" for row in rows
+    )
+    return Markup(
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{name}"><table>\n<caption>{name}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def _cell(place: int, text: str, numeric: Sequence[int]) -> str:
+    if place == 0:
+        return f'<th scope="row" dir="auto">{plain(text[:FIRST_CELL])}</th>'
+    kind = NUMERIC if place in numeric else ' dir="auto"'
+    more = f"… ({number(len(text) - CELL)} more characters)" if len(text) > CELL else ""
+    return f"<td{kind}>{plain(text[:CELL])}{more}</td>"
