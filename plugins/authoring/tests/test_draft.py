@@ -6,6 +6,7 @@ import asyncio
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -239,8 +240,8 @@ def test_a_process_that_is_killed_has_lost_no_reply(tmp_path: Path) -> None:
         ended = karenina(*line, "--json")
         assert ended.exit_code == 0, ended.stderr
         assert (server.count, json.loads(ended.stdout)["paid"]["calls"]) == (5, 4)
-        texts = [request.text for request in server.requests]
-        assert len(set(texts)) == 4
+        texts = {re.sub(r"untrusted-\w+", "", request.text) for request in server.requests}
+        assert len(texts) == 4  # the tags of quotations may be others in each process
 
 
 @pytest.mark.parametrize(
