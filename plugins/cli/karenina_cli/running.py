@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import shlex
 import signal
@@ -69,12 +70,20 @@ def answered_signals(interrupted: Callable[[], None], message: str) -> Iterator[
         for number in SIGNALS:
             loop.add_signal_handler(number, answered)  # wakes the loop up, whichever thread gets the signal
             signal.signal(number, counted)
+        atexit.unregister(_end_timer)
+        atexit.register(_end_timer)
         installed = True
     try:
         yield
     finally:
         if installed and came < 2:  # else what waits for threads, after this, has to end too
             signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _end_timer() -> None:
+    """All threads have ended. What follows resets the handlers of signals: then the timer would end the process as a
+    signal does, and not with its exit code."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def default_signals() -> None:

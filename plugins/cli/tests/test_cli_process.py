@@ -9,6 +9,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -151,3 +152,36 @@ def _on_terminal(command: Sequence[object]) -> tuple[int, str]:
             received += piece
     os.close(ours)
     return started.wait(timeout=90), received.decode("utf-8", "replace")
+
+
+SLOW_TO_END = """
+import asyncio, os, signal, sys, time
+from karenina_cli.running import ENDING, answered_signals
+
+
+class Slow:
+    def __del__(self):
+        end = time.monotonic() + ENDING + 0.3
+        while time.monotonic() < end:
+            time.sleep(0.05)
+
+
+kept = [Slow()]
+kept.append(kept)  # so that it is there until the interpreter itself ends
+
+
+async def interrupted_twice():
+    with answered_signals(lambda: None, "the run did not answer"):
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0.05)
+
+
+asyncio.run(interrupted_twice())
+sys.exit(130)
+"""
+
+
+def test_an_interpreter_that_is_slow_to_end_keeps_the_exit_code() -> None:
+    ran = subprocess.run([sys.executable, "-c", SLOW_TO_END], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "")
