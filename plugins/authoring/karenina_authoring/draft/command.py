@@ -7,10 +7,18 @@ from typing import Any
 
 import click
 from karenina_cli.options.options import FILE, configuration_options, json_option, limit_options, one_model_options
+from karenina_cli.options.sections import examples
 from karenina_cli.plugin_options import VerifyCommand
 
 
-@click.command(cls=VerifyCommand, short_help="Have a model draft templates from reference answers.")
+@click.command(
+    cls=VerifyCommand,
+    short_help="Have a model draft templates from reference answers.",
+    epilog=examples(
+        "karenina benchmark draft q.csv -o q.jsonld --model openai/gpt-4.1 --estimate",
+        "karenina benchmark draft q.csv -o q.jsonld --model NAME --sheet review.csv",
+    ),
+)
 @click.argument("benchmark", type=FILE)
 @click.option(
     "-o", "--output", type=FILE, required=True, metavar="FILE", help="The benchmark; one that is there is replaced."
@@ -47,7 +55,6 @@ def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     No draft is finished: a person accepts it with `karenina benchmark review`. Every reply is kept before it is used:
     type the same again to continue after an interruption, and nothing is paid for twice.
 
-    \b
     Exit codes: 0 every draft is proven, 3 some questions could not be drafted (an error, or the budget), 4 some drafts
     are not proven, 1 could not run, 2 wrong usage, 74 the journal cannot be written, 130 interrupted.
     """
