@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parents[2].glob("plugins/*/pyproject.toml"))
-FOREIGN = {"compare", "litellm", "opentelemetry", "report"}
+FOREIGN = {"compare", "litellm", "opentelemetry", "report", "trust"}
 """Those that depend on packages which the folder of wheels has not, such as numpy."""
 LOOK = """
 import importlib, json, sys

@@ -50,6 +50,7 @@ def test_it_is_listed_with_its_owner_and_version(karenina: Callable[..., Any]) -
         "version": "2.5.0",
         "state": "active",
         "reason": "",
+        "brings": {"stage": ["WordCount"]},
     }
 
 

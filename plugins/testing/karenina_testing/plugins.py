@@ -212,7 +212,7 @@ def _loads(plugin: _Plugin) -> Iterator[Fault]:
         yield Fault(state.reason, _first_line(plugin), "correct it: nothing of the plugin is registered until then")
     if state.reason:
         yield Fault(state.reason, _first_line(plugin), "install what declares it, also where you test")
-    if not state.kinds:
+    if not state.kinds and plugin.alone.settings(plugin.name) is None:
         yield Fault("it brings nothing", _first_line(plugin), "register something in a hook")
 
 

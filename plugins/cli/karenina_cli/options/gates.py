@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from attrs import asdict
 
 from ..entries import usable
 from ..output import Part, Table, note
@@ -130,6 +129,8 @@ def note_gates(gates: Sequence[Gate]) -> bool:
 
 def gate_document(gates: Sequence[Gate]) -> dict[str, Any]:
     """What the JSON document of a run says of them; nothing where there are none."""
+    from attrs import asdict  # the help of `verify` does without
+
     rows = [asdict(gate) for gate in gates]
     return {"gates": rows} if rows else {}
 
