@@ -57,6 +57,7 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live is not None:
+            self.tick()  # a short run has ended between two of them
             self._live.stop()
         elif not self._quiet and self.done > self.before:
             with suppress(OSError, ValueError):  # stderr is closed

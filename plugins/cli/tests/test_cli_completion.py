@@ -53,7 +53,7 @@ def said(command: list[str], tmp_path: Path) -> list[str]:
         ("benchmark imp", ["import"]),
         ("verify x.jsonld --mode rub", ["rubric_only"]),
         ("verify x.jsonld --answering-int", ["--answering-interface"]),
-        ("verfy --ver", ["--version"]),  # of a command that is not known: no traceback
+        ("verfy --vers", ["--version"]),  # of a command that is not known: no traceback
     ],
 )
 def test_bash_completes(words: str, expected: list[str], tmp_path: Path) -> None:

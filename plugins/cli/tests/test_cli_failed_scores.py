@@ -99,13 +99,10 @@ def test_a_dead_judge_of_the_rubric_is_reported_and_changes_no_verdict(
     assert verified(Judge(200), CLEAR, mode="template_and_rubric", out="good").exit_code == 0
 
 
-@pytest.mark.parametrize("mode", ["rubric_only", "template_and_rubric"])
-def test_the_end_names_the_repair_by_which_the_scores_are_there(
-    run: Run, write_benchmark: Files, served: Any, mode: str
-) -> None:
+def test_the_end_names_the_repair_by_which_the_scores_are_there(run: Run, write_benchmark: Files, served: Any) -> None:
     path, judge = write_benchmark("q0", "q1", rating=[CLEAR]), Judge()
     with ScriptedServer(judge) as server:
-        first = run("verify", path, *served(server.url), "--mode", mode, "--out", "the run")
+        first = run("verify", path, *served(server.url), "--mode", "template_and_rubric", "--out", "the run")
         printed, _, line = first.stderr.strip().splitlines()[-1].partition(", type: ")
         assert printed == "2 results without the score of a trait; to have the judges asked again"
         assert run(*shlex.split(line)[1:]).stderr.strip().splitlines()[-1].endswith(line)
@@ -116,10 +113,13 @@ def test_the_end_names_the_repair_by_which_the_scores_are_there(
     assert not [r for r in server.requests[asked:] if r.schema is None]  # the answers stay
 
 
-def test_no_repair_is_named_where_a_resume_makes_the_items_again(run: Run, write_benchmark: Files, served: Any) -> None:
+@pytest.mark.parametrize("status", [401, 503])
+def test_no_repair_is_named_where_a_resume_makes_the_items_again(
+    run: Run, write_benchmark: Files, served: Any, status: int
+) -> None:
     path = write_benchmark("q0", rating=[CLEAR])
     once = ("--set", "run.retry_policy.server.max_attempts=1")
-    with ScriptedServer(Judge(503)) as server:
+    with ScriptedServer(Judge(status)) as server:
         result = run("verify", path, *served(server.url), "--mode", "rubric_only", "--out", "out", *once)
     assert result.exit_code == 3
     assert "karenina repair" not in result.stderr

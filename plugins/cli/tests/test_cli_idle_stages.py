@@ -149,5 +149,6 @@ def test_two_signals_end_a_run_whose_stage_hangs(
                 _, err = process.communicate(timeout=2.0 + ROOM)
         finally:
             process.kill()
-    assert process.returncode == 130, err
+    # The second one may come when nothing is left but the end of the interpreter, which handles no signal any more.
+    assert process.returncode in (130, -number), err
     assert "To continue, type: karenina resume" in err
