@@ -103,6 +103,7 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         *("python -c pass", "import karenina_core", "karenina --help", "6 traits, 0.5 s judge, 6x"),
         *(name for name in rows if name.startswith("quotation") or name == "100 KB, once per item"),
         *(name for name, budget in fixed.items() if name.startswith("sandbox") and budget and budget < 100),
+        *("report, making an item", "verify --estimate", "distinct template, 15", "distinct template, 150"),
         *DIFFERENCES,
     }
     assert rows["python -c pass"]["ratio"] == 1
