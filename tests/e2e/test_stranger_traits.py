@@ -123,8 +123,8 @@ def results(folder: Path) -> dict[str, Any]:
     return {result["metadata"]["question_id"]: result for result in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize("name", ["citations", "jargon"])
-def test_it_is_listed_as_a_trait_evaluator(site: Path, python: Callable[..., str], name: str) -> None:
+@pytest.mark.parametrize(("name", "evaluator"), [("citations", "citation"), ("jargon", "jargon")])
+def test_it_is_listed_as_a_trait_evaluator(site: Path, python: Callable[..., str], name: str, evaluator: str) -> None:
     found = json.loads(python(site, *KARENINA, "plugins", "--json"))
     listed = {plugin["name"]: plugin for plugin in found["plugins"]}
     assert listed[name] | {"reason": ""} == {
@@ -134,6 +134,7 @@ def test_it_is_listed_as_a_trait_evaluator(site: Path, python: Callable[..., str
         "version": "1.2.0",
         "state": "active",
         "reason": "",
+        "brings": {"trait evaluator": [evaluator]},
     }
 
 
