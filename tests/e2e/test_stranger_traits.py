@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
+from karenina_judging.untrusted_text import UNTRUSTED_NOTE
 
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
@@ -218,7 +218,8 @@ def test_a_trait_of_it_asks_the_judge(site: Path, python: Callable[..., str], tm
     rubric = found["works"]["rubric"]
     assert rubric["extra_trait_scores"]["jargon"] == {"Plain": False, "Hardly any jargon": True}
     assert rubric["trait_details"]["Plain"] == {"words": ["apoptosis"]}
-    assert all(UNTRUSTED_NOTE in request.text and untrusted(PLAIN, "trace") in request.text for request in asked)
+    marked = f'label="trace">\n{PLAIN}\n</untrusted-'
+    assert all(UNTRUSTED_NOTE in request.text and marked in request.text for request in asked)
     rubric = found["fails"]["rubric"]
     assert rubric["extra_trait_scores"]["jargon"] == {"Plain": None, "Hardly any jargon": None}
     assert rubric["trait_states"]["Plain"]["state"] == "error"

@@ -234,8 +234,8 @@ def tables(result: VerificationResult) -> Any:
     return found
 
 
-ITEM = """{% from "parts.html" import badge, table, long with context %}
-{{ badge(item.outcome, item.detail) }} {{ item.metadata.question_id }} {{ item.reason }} {% include "item.html" %}"""
+ITEM = """{{ badge(item.outcome, item.detail) }} {{ item.metadata.question_id }} {{ item.reason }}
+{% include "item.html" %}"""
 """An item as `page.html` shows it, without the page around it."""
 
 

@@ -605,6 +605,7 @@ RUN_SETTINGS = [
         where="the number of results",
         see=lambda seen: len(seen.results),
     ),
+    Setting("judge_with", to="a coin", where="a refusal", see=lambda seen: bool(seen.refusal)),
     Setting("canaries", to=True, script=obedient, where="the number of calls", see=count),
     Setting(
         "canary_threshold",

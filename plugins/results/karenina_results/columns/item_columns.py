@@ -31,7 +31,7 @@ OF_QUESTIONS = ("question_specific", "dynamic")
 """Where traits come from that not every question has: they share one column."""
 
 
-def more_traits(result: VerificationResult) -> Iterator[Found]:
+def _more_traits(result: VerificationResult) -> Iterator[Found]:
     """The columns of traits that every question has."""
     for trait in read_traits(result.rubric):
         if trait.provenance not in OF_QUESTIONS:
@@ -39,8 +39,9 @@ def more_traits(result: VerificationResult) -> Iterator[Found]:
             yield ("trait", trait.name), own(f"rubric_{trait.name}", "value", read, "None: no score.")
 
 
-def _more(result: VerificationResult) -> Iterator[Found]:
-    yield from more_traits(result)
+def more_columns(result: VerificationResult) -> Iterator[Found]:
+    """Those, and the columns of what other packages add."""
+    yield from _more_traits(result)
     yield from extension_columns(result)
 
 
@@ -171,6 +172,6 @@ RESULT = Table(
         *COURSE,
     ),
     lambda result: [read_traits(result.rubric)],
-    _more,
+    more_columns,
     more_after="keywords",
 )

@@ -14,7 +14,7 @@ from karenina_core import VerificationResult
 from karenina_core.errors import did_you_mean
 from karenina_core.values.fields import is_number
 
-from .item_columns import RESULT, more_traits
+from .item_columns import RESULT, more_columns
 from .shared import KNOWN_ENDING
 from .table import Column, Row, Table, at, stored
 
@@ -61,7 +61,7 @@ SHORT = Table(
     "short",
     (*ALWAYS, *OPTIONAL, *LAST),
     lambda result: [read_traits(result.rubric)],
-    more_traits,
+    more_columns,
     more_after="verify_granular_result",
 )
 TABLES_BY_CHOICE: Mapping[str, Table] = {"short": SHORT, "full": RESULT}
