@@ -136,7 +136,8 @@ def numbers_of(rows: tuple[Row, ...]) -> list[Any]:
 
     from attrs import asdict
 
-    return [plain(asdict(evolve(row, worst_p=None))) for row in rows]  # the worst case is that of B alone
+    # The worst cases of what B has lost, and of what both were asked, are those of B alone.
+    return [plain(asdict(evolve(row, worst_p=None, worst_asked=None))) for row in rows]
 
 
 @LAW
