@@ -140,7 +140,7 @@ def _write(text: str, name: str, folders: Sequence[Path]) -> Path:
                 try:
                     folder.mkdir()
                 except FileExistsError:
-                    if not folder.is_dir() and folder.exists():  # else another item takes it away just now
+                    if folder.is_file():  # else another item makes it, or takes it away, just now
                         raise NotADirectoryError(f"{folder} is a file") from None
             file = path.open("x", encoding="utf-8", errors="replace", newline="")
         except FileExistsError:

@@ -212,8 +212,15 @@ def test_limits_that_cannot_be_kept_are_refused_before_the_run() -> None:
     assert problems(model("o"), **priced_model) == [("budget_usd", "openai_endpoint")]
 
 
+class ScriptedParser(ScriptedLLM):
+    """It is never asked: only what it says of itself is looked at."""
+
+    async def aparse(self, messages: Any, schema: Any, *, call: Any = None) -> ParsePortResult:
+        raise NotImplementedError
+
+
 def test_one_way_of_asking_a_model_that_does_not_tell_what_it_costs_is_enough_to_refuse_a_budget() -> None:
-    telling, silent = ScriptedLLM(), ScriptedLLM()
+    telling, silent = ScriptedParser(), ScriptedParser()
     telling.capabilities = evolve(telling.capabilities, reports_cost=True)
     judge = ModelConfig(model_name="m", interface="two")
     config = VerificationConfig(answering_models=[model("a", **DEAR)], parsing_models=[judge], budget_usd=1.0)

@@ -76,6 +76,7 @@ FLAGS = st.sampled_from([0, re.IGNORECASE, re.MULTILINE, re.DOTALL, re.VERBOSE, 
 Place = tuple[tuple[int, int], tuple[str | None, ...]]
 
 
+@pytest.mark.filterwarnings("ignore:Possible:FutureWarning")  # Python's own, of `[[` and the like
 @LAW
 @given(PATTERN, TEXT, FLAGS)
 @example("a$", "a\n", 0)
