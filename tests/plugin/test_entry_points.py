@@ -59,7 +59,8 @@ def adds(hook: str, body: str) -> str:
 
 
 STAGE = (
-    "from karenina_core import Stage, hookimpl\n\nclass {name}(Stage):\n    def execute(self, context):\n        pass\n\n"
+    "from karenina_core import Stage, hookimpl\n\n"
+    "class {name}(Stage):\n    def execute(self, context):\n        pass\n\n"
     "@hookimpl\ndef karenina_register_stages(registry):\n    registry.add({name})\n"
 )
 

@@ -6,11 +6,11 @@ where the formula is from.
 
 from __future__ import annotations
 
-from .agreement import COEFFICIENTS, Ratings, agreement, alpha, cohen_kappa, gwet_ac, percent, scott_pi
 from .annotators import AltTest, Annotator, alt_test
+from .coefficients import COEFFICIENTS, Ratings, agreement, alpha, cohen_kappa, gwet_ac, percent, scott_pi
 from .means import judge_alone, people_alone, power_tuning, ppi, ppi_plus
 from .panels import DawidSkene, dawid_skene, effective_votes, error_correlation, majority, votes_of
-from .rogan_gladen import ClassRates, class_rates, rogan_gladen, rogan_gladen_of
+from .prevalence import ClassRates, class_rates, rogan_gladen, rogan_gladen_of
 from .samples import Sample
 
 __all__ = [
