@@ -30,7 +30,7 @@ from karenina_compare.comparison.document import document
 from karenina_compare.comparison.wording import line as wording
 from karenina_compare.numbers import headline_numbers
 from karenina_report import write_report
-from karenina_runs.results.exports import export_results, ready_format
+from karenina_runs.results.exports import export_results, ready_format, with_columns
 from karenina_runs.results.stored import record, stored_results
 from karenina_vocabulary.evaluation_parts import TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart
@@ -402,7 +402,7 @@ def test_tables_and_files_count_what_the_lines_say(world: Any) -> None:
     with tempfile.TemporaryDirectory() as folder, APP:
         oracle, results = Oracle(written(world, folder)), VerificationResultSet.load(folder)
         stored, file = stored_results(folder), Path(folder) / "out.csv"
-        export_results(stored, file, ready_format(APP, file), stored.manifest)
+        export_results(stored, file, with_columns(ready_format(APP, file), "full"), stored.manifest)
         with file.open(encoding="utf-8-sig", newline="") as lines:
             table = list(csv.DictReader(lines))
         frame = results.get_template_results().to_dataframe()
