@@ -16,8 +16,8 @@ from karenina_core import Question, VerificationConfig
 def template_calls(question: Question, config: VerificationConfig) -> Iterator[PlannedCall]:
     """Of a template: quotations, asked for again where they are not in the text, what a search says of them, reasoning,
     and the values."""
-    known = {"sends": _sends(question, config), "may_send": template_size(question)}
-    call = partial(PlannedCall, **known, unless_decided=True)
+    sends, may_send = _sends(question, config), template_size(question)
+    call = partial(PlannedCall, sends=sends, may_send=may_send, unless_decided=True)
     if config.deep_judgment_mode == "full":
         most = 1 + config.deep_judgment_excerpt_retry_attempts
         yield call(task=PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION, most=most)
