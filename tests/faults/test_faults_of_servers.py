@@ -152,9 +152,12 @@ def test_a_connection_that_breaks_is_tried_again_and_then_an_error_of_its_kind(t
         assert lost
         assert {number for number, outcome in told.items() if outcome == "error(connection)"} == lost
         assert {outcome for number, outcome in told.items() if number not in lost} <= {"passed"}
-        assert [kind for kind, _ in here.failures()] == ["connection"] * 3 * len(lost)
-        if fault != "refused":
-            assert asked(server)[2, False] == 3
+        failed = [kind for kind, _ in here.failures()]
+        assert set(failed) == {"connection"}
+        if fault == "refused":
+            assert len(failed) <= 10  # items that are under way when the first one fails have tried, too
+        else:
+            assert (len(failed), asked(server)[2, False]) == (3, 3)
         here.check(config, server)
 
 
