@@ -158,7 +158,8 @@ def test_a_connection_that_breaks_is_tried_again_and_then_an_error_of_its_kind(t
             assert len(failed) <= 10  # items that are under way when the first one fails have tried, too
         else:
             assert (len(failed), asked(server)[2, False]) == (3, 3)
-        here.check(config, server)
+        if fault != "refused":  # else the run has stopped: see test_cli_fail_early.py
+            here.check(config, server)
 
 
 def test_a_server_that_hangs_or_drips_ends_at_the_time_limit_and_harms_nobody_else(tmp_path: Path, long: bool) -> None:
