@@ -25,7 +25,7 @@ from .few_shot import examples_for, few_shot_problems, with_examples
 from .tool_answers import trace_text, with_workspace, worked, works_with_tools
 
 INVISIBLE = "invisible_characters"
-"""The caveat of a result whose answer has characters that nobody sees and models read."""
+"""The caveat of a result whose answer has characters that people do not see and models read."""
 
 
 class GenerateAnswer(Stage):

@@ -69,7 +69,7 @@ def command_checks(
     empty folder, with `arguments` that cannot work there; by default with the name of a file that is not there for each
     argument that it requires, and not at all where it requires none. Raises what importing it raises.
     """
-    if hasattr(command, "load"):  # an entry point, whichever of the two packages for metadata has made it
+    if hasattr(command, "load"):  # an entry point, whichever class it is of: some environments have two
         about = Command(command.name, command.load(), command.module, owner(command), arguments)
     else:
         module = getattr(getattr(command, "callback", None), "__module__", "")

@@ -62,7 +62,7 @@ class Draft:
 
 def wanted(question: Question) -> bool:
     """Whether a question is to be drafted: it has a reference answer and no template, or one that an earlier draft has
-    left unproven and that nobody has changed since."""
+    left unproven and that has not been changed since."""
     if not question.raw_answer.strip():
         return False
     before = question.custom_metadata.get(KEY)

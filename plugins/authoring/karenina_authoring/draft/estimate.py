@@ -34,7 +34,7 @@ REPLY_TOKENS = (40, 1500)
 
 @define
 class Unasked:
-    """The way to a model that nobody takes: it notes which call would be the next of each question."""
+    """A port that asks no model: it notes which call would be the next of each question."""
 
     calls: list[StoredCall] = field(factory=list)
 

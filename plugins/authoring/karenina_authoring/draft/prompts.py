@@ -1,4 +1,4 @@
-"""What a drafting model is told. Texts of the benchmark are data in these prompts, whoever wrote them."""
+"""The prompts of a drafting model. Texts of the benchmark are data in these prompts, whoever wrote them."""
 
 from __future__ import annotations
 
