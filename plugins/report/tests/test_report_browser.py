@@ -560,6 +560,8 @@ def test_an_address_of_one_of_many_turns_to_its_page(visit: Open, large: Path) -
 def test_what_a_model_says_does_nothing(
     visit: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
+    from playwright.sync_api import expect
+
     monkeypatch.setattr("karenina_report.page.MOST", most)
     plain = item(1)
     hostile = evolve(
@@ -586,5 +588,6 @@ def test_what_a_model_says_does_nothing(
         == 0
     )
     shown.page.click("#unfold")
-    assert "\\u202egnp.exe\\x00\\ud800" in shown.page.locator(".item .answer").first.inner_text()
+    answer = shown.page.locator(".item .answer").first  # drawn after the click, so it is waited for
+    expect(answer).to_contain_text("\\u202egnp.exe\\x00\\ud800", use_inner_text=True)
     assert shown.page.locator("footer").is_visible()
