@@ -16,6 +16,7 @@
   const texts = new Array(total).fill(null);
   let items = paged ? [] : [...list.children]; // the elements that there are
   let found = [], page = 0, turn = 0; // the places that fit; the page of the list; which request is the last one
+  let waiting = 0; // the timer of a text that is being typed
 
   const unpacked = async (number) => {
     if (!kept.has(number)) {
@@ -115,6 +116,7 @@
   };
   const apply = async () => {
     const want = wanted(), mine = ++turn;
+    clearTimeout(waiting); // this reads the text too
     if (paged) {
       if (want.words.length) await readAll(mine);
       if (mine !== turn) return;
@@ -205,7 +207,6 @@
     near.observe(event.target);
   }, true);
   if (field("trait")) field("trait").append(...index.traits.map((name, place) => option(String(place), name.length > 80 ? `${name.slice(0, 80)}…` : name)));
-  let waiting = 0;
   field("text").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(apply, 120); });
   form.addEventListener("change", (event) => { if (event.target.id === "trait") offerStates(); if (event.target.id !== "text") apply(); });
   form.addEventListener("submit", (event) => event.preventDefault());
