@@ -29,7 +29,10 @@ def test_a_command_is_one_line_that_installs_first(repository: Path, readme: str
     command = _printed_command(repository, name)
     assert command in readme
     assert "\n" not in command
-    assert re.match(r"pip install -r requirements-build\.txt && pip install --no-build-isolation -r requirements[\w-]*\.txt && \w", command)
+    assert re.match(
+        r"pip install -r requirements-build\.txt && pip install --no-build-isolation -r requirements[\w-]*\.txt && \w",
+        command,
+    )
 
 
 def test_the_first_command_prints_what_is_shown(
