@@ -167,7 +167,7 @@ def test_every_stage_and_every_adapter_has_an_entry_point_of_its_own() -> None:
 def test_what_is_installed_is_what_is_declared(
     core_pyproject: dict[str, Any], plugin_pyprojects: dict[str, dict[str, Any]]
 ) -> None:
-    """Entry points are written at installation: after a change, install requirements.txt again (see CONTRIBUTING.md)."""
+    """Entry points are written at installation: after a change, install again as CONTRIBUTING.md says."""
     for pyproject in (core_pyproject, *plugin_pyprojects.values()):
         installed: dict[str, dict[str, str]] = {}
         for point in distribution(pyproject["project"]["name"]).entry_points:
