@@ -22,7 +22,7 @@ from attrs import define, field
 
 from karenina_core.errors import TemplateError, TemplateRefused
 
-from .frames import HEADER, MESSAGE, TOKEN, framed
+from .frames import HEADER, MESSAGE, PART, TOKEN, framed
 from .lockdown import NONE
 from .settings import SandboxSettings
 
@@ -105,6 +105,8 @@ class Worker:
         self._in.clear()
         self._out = memoryview(frame)
         self._write()
+        if self._out:
+            self._poll.modify(self._socket, select.POLLIN | select.POLLOUT)
 
     def _write(self) -> None:
         try:
@@ -114,7 +116,6 @@ class Worker:
             pass
         except OSError as error:
             raise WorkerEnded from error
-        self._poll.modify(self._socket, select.POLLIN | (select.POLLOUT if self._out else 0))
 
     def reply(self, milliseconds: float) -> Any:
         """The reply, within that time. Raises TooLate (the call goes on), WorkerEnded and NoReply."""
@@ -125,6 +126,8 @@ class Worker:
                 raise TooLate
             if self._out:
                 self._write()
+                if not self._out:
+                    self._poll.modify(self._socket, select.POLLIN)
             if self._read():
                 return self._message()
             if time.monotonic() >= end:  # it may write a byte at a time, and never let this one wait
@@ -158,7 +161,7 @@ class Worker:
     def _read(self) -> bool:
         """Whether all of a frame is there."""
         try:
-            part = self._socket.recv(1 << 18)
+            part = self._socket.recv(PART)
         except BlockingIOError:
             return False
         except OSError as error:
@@ -252,7 +255,7 @@ class Server:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # an interrupt from the keyboard is for the host
             )
-        self._socket = ours
+        self._socket, self._descriptor = ours, ours.fileno()
         self._lock = threading.Lock()
         self._finalizer = weakref.finalize(self, _end, ours, self._process)
         named = {name: (cls.__module__, cls.__qualname__) for name, cls in primitives.items()}
@@ -268,7 +271,10 @@ class Server:
 
     @property
     def runs(self) -> bool:
-        return self._finalizer.alive and self._process.poll() is None
+        """Whether it has not hung up. Asked before every call: to ask for the end of a process takes longer."""
+        watch = select.poll()
+        watch.register(self._descriptor, 0)
+        return self._finalizer.alive and not watch.poll(0)
 
     def fork(self) -> Worker:
         """A new worker, locked. Raises TemplateError where there can be none."""
