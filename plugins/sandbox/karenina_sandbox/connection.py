@@ -31,6 +31,10 @@ START = (
     "from karenina_sandbox.server import main; main(int(sys.argv[1]))"
 )
 """What the server is started with. Its own path comes first: no folder of the host hides the standard library."""
+ENVIRONMENT = {"PYTHONHASHSEED": "0"}
+"""All that the server is given; it takes that away before it starts a worker. So sets of texts have the same order in
+every run, and a verdict that hangs on it does not change. That texts can be made to collide costs a template its own
+processor time alone, which is limited."""
 STARTING = 60.0  # as ANSWERING
 ANSWERING = 20.0
 """Seconds to wait for the server: for its start, with imports, and for a worker. Chosen: it takes 0.4 s, and 3 ms."""
@@ -246,9 +250,9 @@ class Server:
         paths = [path for path in sys.path if os.path.isabs(path)]
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-X", "utf8", "-c", START, str(theirs.fileno()), json.dumps(paths)],
+                [sys.executable, "-P", "-s", "-X", "utf8", "-c", START, str(theirs.fileno()), json.dumps(paths)],
                 pass_fds=[theirs.fileno()],
-                env={},
+                env=ENVIRONMENT,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
