@@ -22,7 +22,7 @@ from attrs import define, field
 
 from karenina_core.errors import TemplateError, TemplateRefused
 
-from .frames import HEADER, MESSAGE, TOKEN, framed
+from .frames import HEADER, MESSAGE, PART, TOKEN, framed
 from .lockdown import NONE
 from .settings import SandboxSettings
 
@@ -31,6 +31,10 @@ START = (
     "from karenina_sandbox.server import main; main(int(sys.argv[1]))"
 )
 """What the server is started with. Its own path comes first: no folder of the host hides the standard library."""
+ENVIRONMENT = {"PYTHONHASHSEED": "0"}
+"""All that the server is given; it takes that away before it starts a worker. So sets of texts have the same order in
+every run, and a verdict that hangs on it does not change. That texts can be made to collide costs a template its own
+processor time alone, which is limited."""
 STARTING = 60.0  # as ANSWERING
 ANSWERING = 20.0
 """Seconds to wait for the server: for its start, with imports, and for a worker. Chosen: it takes 0.4 s, and 3 ms."""
@@ -105,6 +109,8 @@ class Worker:
         self._in.clear()
         self._out = memoryview(frame)
         self._write()
+        if self._out:
+            self._poll.modify(self._socket, select.POLLIN | select.POLLOUT)
 
     def _write(self) -> None:
         try:
@@ -114,7 +120,6 @@ class Worker:
             pass
         except OSError as error:
             raise WorkerEnded from error
-        self._poll.modify(self._socket, select.POLLIN | (select.POLLOUT if self._out else 0))
 
     def reply(self, milliseconds: float) -> Any:
         """The reply, within that time. Raises TooLate (the call goes on), WorkerEnded and NoReply."""
@@ -125,6 +130,8 @@ class Worker:
                 raise TooLate
             if self._out:
                 self._write()
+                if not self._out:
+                    self._poll.modify(self._socket, select.POLLIN)
             if self._read():
                 return self._message()
             if time.monotonic() >= end:  # it may write a byte at a time, and never let this one wait
@@ -158,7 +165,7 @@ class Worker:
     def _read(self) -> bool:
         """Whether all of a frame is there."""
         try:
-            part = self._socket.recv(1 << 18)
+            part = self._socket.recv(PART)
         except BlockingIOError:
             return False
         except OSError as error:
@@ -243,16 +250,16 @@ class Server:
         paths = [path for path in sys.path if os.path.isabs(path)]
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-X", "utf8", "-c", START, str(theirs.fileno()), json.dumps(paths)],
+                [sys.executable, "-P", "-s", "-X", "utf8", "-c", START, str(theirs.fileno()), json.dumps(paths)],
                 pass_fds=[theirs.fileno()],
-                env={},
+                env=ENVIRONMENT,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # an interrupt from the keyboard is for the host
             )
-        self._socket = ours
+        self._socket, self._descriptor = ours, ours.fileno()
         self._lock = threading.Lock()
         self._finalizer = weakref.finalize(self, _end, ours, self._process)
         named = {name: (cls.__module__, cls.__qualname__) for name, cls in primitives.items()}
@@ -268,7 +275,10 @@ class Server:
 
     @property
     def runs(self) -> bool:
-        return self._finalizer.alive and self._process.poll() is None
+        """Whether it has not hung up. Asked before every call: to ask for the end of a process takes longer."""
+        watch = select.poll()
+        watch.register(self._descriptor, 0)
+        return self._finalizer.alive and not watch.poll(0)
 
     def fork(self) -> Worker:
         """A new worker, locked. Raises TemplateError where there can be none."""

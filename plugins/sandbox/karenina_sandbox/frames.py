@@ -13,6 +13,9 @@ MESSAGE = 1 << 17
 """Bytes of a message to the server or from it."""
 ABSENT = "cannot be imported"
 """In what the server notes of modules and primitives."""
+PART = 1 << 16
+"""Bytes that are read at once. Chosen: more than most messages, and less than what the C library maps and unmaps each
+time (128 KB and more), which takes longer than reading a message."""
 KEPT = 64
 """Filled templates that a worker remembers; it fills others again. Chosen: more than there are items at a time."""
 TOKEN = 8
@@ -29,22 +32,18 @@ def framed(token: bytes, message: Mapping[str, Any]) -> bytes:
     return HEADER.pack(len(body)) + body
 
 
-def read_exactly(descriptor: int, length: int) -> bytes | None:
-    """So many bytes; None where the other end is closed."""
-    found = bytearray()
-    while len(found) < length:
-        part = os.read(descriptor, length - len(found))
+def read_frame(descriptor: int) -> tuple[bytes, Any] | None:
+    """Token and message of the next frame of a writer that is trusted, and writes no other one before it has a reply;
+    None where the other end is closed."""
+    found, whole = bytearray(), HEADER.size
+    while len(found) < whole:
+        part = os.read(descriptor, max(whole - len(found), PART))
         if not part:
             return None
         found += part
-    return bytes(found)
-
-
-def read_frame(descriptor: int) -> tuple[bytes, Any] | None:
-    """Token and message of the next frame of a writer that is trusted; None where the other end is closed."""
-    header = read_exactly(descriptor, HEADER.size)
-    body = read_exactly(descriptor, HEADER.unpack(header)[0]) if header else None
-    return (body[:TOKEN], json.loads(body[TOKEN:])) if body else None
+        if len(found) >= HEADER.size:
+            whole = HEADER.size + HEADER.unpack_from(found)[0]
+    return bytes(found[HEADER.size :][:TOKEN]), json.loads(found[HEADER.size + TOKEN :].decode())
 
 
 def write_all(descriptor: int, data: bytes) -> None:

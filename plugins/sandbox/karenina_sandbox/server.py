@@ -1,9 +1,9 @@
 """The process that workers are forked from: it has imported what they need, and runs no code of a benchmark.
 
-The host starts it as `python -I` with an empty environment, and talks to it over a socket that keeps messages apart
-(SOCK_SEQPACKET). `fork` is answered with a process number and the host's end of a connection to the new worker,
-`interrupt` when a worker has been signalled, `end` with how it ended. It ends with its host, and its workers end with
-it.
+The host starts it as `python -P -s` with no environment but a seed for hashes, and talks to it over a socket
+that keeps messages apart (SOCK_SEQPACKET). `fork` is answered with a process number and the host's end of a connection
+to the new worker, `interrupt` when a worker has been signalled, `end` with how it ended. It ends with its host, and its
+workers end with it.
 """
 
 from __future__ import annotations

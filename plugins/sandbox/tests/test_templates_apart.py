@@ -139,10 +139,20 @@ def test_a_worker_has_no_rights_and_cannot_get_any(runtime: SandboxRuntime) -> N
     if full and os.geteuid() == 0:  # others may not look into a process that cannot be dumped
         assert sorted(os.listdir(f"/proc/{worker}/fd")) == ["0", "1", "2", "3"]
         assert {os.readlink(f"/proc/{worker}/fd/{number}") for number in "012"} == {"/dev/null"}
-        assert Path(f"/proc/{worker}/environ").read_bytes() == b""
+        assert Path(f"/proc/{worker}/environ").read_bytes() == b"PYTHONHASHSEED=0\0"
         for kind in ("net", "ipc", "uts", "mnt"):
             assert os.readlink(f"/proc/{worker}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
         assert os.listdir(f"/proc/{worker}/root") == []
         for line in Path(f"/proc/{worker}/maps").read_text().splitlines():
             rights = line.split()[1]
             assert "w" not in rights or rights == "rw-p", f"others see what is written there, or it is code: {line}"
+
+
+def test_a_set_has_the_same_order_in_every_run(runtime: SandboxRuntime) -> None:
+    orders = []
+    for _ in range(2):
+        with pytest.raises(TemplateError, match="verify\\(\\) raised ValueError: ") as raised:
+            asyncio.run(judged(runtime, source("raise ValueError(list({str(n) for n in range(12)}))")))
+        orders.append(str(raised.value))
+        runtime.close()  # the next template has another server
+    assert orders[0] == orders[1]

@@ -28,7 +28,7 @@ from ..folder.directory import RunDirectory
 from ..folder.reuse import opened_sources
 from ..journal.reader import Done
 from ..kinds import ExecutorRegistry
-from ..plan.canaries import canary_answer, canary_at, canary_items
+from ..plan.canaries import canary_answer, canary_at, canary_items, untried
 from ..plan.items import Generation, Item, Prepared, Schedule, judged_by_folder, replayed
 from ..results.results import VerificationResultSet
 from ..results.sinks import RunInfo, Sinks, make_sink, without_password
@@ -166,7 +166,7 @@ class _Running(RunState):
 
     async def canaries_judged(self, executor: Any) -> None:
         """Have every judge read answers that it should fail, and count what it does with them."""
-        tally = CanaryTally(self.prepared.config.canary_threshold)
+        tally = CanaryTally(self.prepared.config.canary_threshold, untried(self.prepared))
         judging = {path: canary_verifier(self.verifier, path) for path in PATHS}
 
         async def judge(item: Item) -> None:

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from attrs import evolve
-from karenina_judging.canaries import ABSTENTION, DIFFERENT, PATHS, RUBRIC, SUFFICIENCY, TEMPLATE, TRAIT, Canary, canary
-from karenina_vocabulary.traits import LLMRubricTrait
+from karenina_calls.models.model_ports import why_no_investigator
+from karenina_calls.models.overrides import overrides
+from karenina_judging.canaries import (
+    ABSTENTION,
+    AGENTIC,
+    DIFFERENT,
+    METRIC,
+    PATHS,
+    RUBRIC,
+    SUFFICIENCY,
+    TEMPLATE,
+    TRAIT,
+    Canary,
+    canary,
+)
+from karenina_vocabulary.traits import AgenticRubricTrait, LLMRubricTrait, MetricRubricTrait
 
 from karenina_core.errors import ConfigError, Problem, TemplateError
 from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
-from karenina_core.values.config import EvaluationMode, VerificationConfig
+from karenina_core.values.config import EvaluationMode, ModelConfig, VerificationConfig
 from karenina_core.values.message import Message, TextBlock, trace_dicts
 from karenina_core.values.question import Question
-from karenina_core.values.rubric import Rubric
+from karenina_core.values.rubric import Rubric, RubricTrait
 
 from .items import Item, Prepared
 from .templates import TemplateLoader
@@ -26,10 +41,16 @@ LEAST = 10
 """Canaries of a judge on a path in a run, however small it is."""
 ITEMS_AND_TRAITS = 99
 """So many of them come with one canary: one of a hundred calls at least."""
-WITH_WORKSPACE = frozenset({"agentic_parsing"})
-"""Features that need a workspace: canaries have none, and are judged without."""
 CHECKS = (ABSTENTION, SUFFICIENCY)
 """Paths that are features of the same name."""
+TRAITS = {RUBRIC: LLMRubricTrait, METRIC: MetricRubricTrait, AGENTIC: AgenticRubricTrait}
+"""Paths that are traits of these types."""
+ALONE: Mapping[str, Any] = {
+    "agentic_judge_context": "trace_only",
+    "agentic_parsing_materialize_trace": False,
+    "agentic_parsing_persist_trace": False,
+}
+"""What an agent that fills in a template sees of a canary: there is no workspace."""
 ON_ONE_PATH = 1 << 20
 """Positions of the items of one path: more than a run has canaries."""
 
@@ -37,12 +58,12 @@ ON_ONE_PATH = 1 << 20
 def canary_config(config: VerificationConfig, path: str = TEMPLATE) -> VerificationConfig:
     """The settings that canaries of a path are judged with: those of the run, for templates with all else that is done
     to them, for a check alone, or for a rubric alone."""
-    features = config.features - WITH_WORKSPACE if path == TEMPLATE else frozenset({path}) & frozenset(CHECKS)
-    return evolve(config, evaluation_mode=canary_mode(path), features=features)
+    features = config.features if path == TEMPLATE else frozenset({path}) & frozenset(CHECKS)
+    return evolve(config, evaluation_mode=canary_mode(path), features=features, **ALONE)
 
 
 def canary_mode(path: str) -> EvaluationMode:
-    return "rubric_only" if path == RUBRIC else "template_only"
+    return "rubric_only" if path in TRAITS else "template_only"
 
 
 def check_canaries(app: Karenina, config: VerificationConfig, templates: TemplateLoader) -> None:
@@ -75,11 +96,18 @@ def canary_items(prepared: Prepared) -> list[Item]:
     for path in _paths(config, rubrics):
         deeply = any(getattr(trait, "deep_judgment_enabled", False) for rubric in rubrics for trait in rubric)
         plan = _plan(prepared.app, config, path, _rubric(canary(0, path), deeply))
+        judges = [judge for judge in config.parsing_models if path != AGENTIC or _investigates(prepared.app, judge)]
         for number in range(most):
             found, position = canary(number, path), PATHS.index(path) * ON_ONE_PATH + number
             about = (number // DIFFERENT + 1, _rubric(found, deeply), plan, position)
-            items += [Item(_question(found), answering, judge, *about) for judge in config.parsing_models]
+            items += [Item(_question(found), answering, judge, *about) for judge in judges]
     return items
+
+
+def untried(prepared: Prepared) -> list[str]:
+    """The models that traits of a run name of their own, and that are no judges of it: they have no canaries."""
+    judges = {str(judge.identity) for judge in prepared.config.parsing_models}
+    return sorted({str(model.identity) for _, model in overrides(prepared.rubrics.values())} - judges)
 
 
 def canary_answer(item: Item) -> CachedAnswer:
@@ -91,16 +119,28 @@ def canary_answer(item: Item) -> CachedAnswer:
 
 def _paths(config: VerificationConfig, rubrics: Iterable[Rubric]) -> Sequence[str]:
     """What the run asks its judges for: templates always, as a run that has none says too whether a judge obeys."""
-    judged = any(isinstance(trait, LLMRubricTrait) for rubric in rubrics for trait in rubric)
-    return (TEMPLATE, *(path for path in CHECKS if path in config.features), *([RUBRIC] if judged else []))
+    traits = [trait for rubric in rubrics for trait in rubric]
+    judged = [path for path, kind in TRAITS.items() if any(isinstance(trait, kind) for trait in traits)]
+    return (TEMPLATE, *(path for path in CHECKS if path in config.features), *judged)
+
+
+def _investigates(app: Karenina, judge: ModelConfig) -> bool:
+    return not why_no_investigator(app, judge)
 
 
 def _rubric(found: Canary, deeply: bool) -> Rubric | None:
-    """The one trait that a judge of the path `rubric` is asked about; judged deeply where a trait of the run is."""
-    if found.path != RUBRIC:
+    """The one trait that a judge is asked about on such a path; the path `rubric` is judged deeply where a trait of the
+    run is. What an agent investigates is the answer alone."""
+    made: RubricTrait
+    if found.path == RUBRIC:
+        made = LLMRubricTrait(name=TRAIT, description=found.quality, kind="boolean", deep_judgment_enabled=deeply)
+    elif found.path == METRIC:
+        made = MetricRubricTrait(name=TRAIT, metrics=["recall"], tp_instructions=[found.quality])
+    elif found.path == AGENTIC:
+        made = AgenticRubricTrait(name=TRAIT, description=found.quality, kind="boolean", context_mode="trace_only")
+    else:
         return None
-    trait = LLMRubricTrait(name=TRAIT, description=found.quality, kind="boolean", deep_judgment_enabled=deeply)
-    return Rubric.from_traits([trait])
+    return Rubric.from_traits([made])
 
 
 def _question(found: Canary) -> Question:

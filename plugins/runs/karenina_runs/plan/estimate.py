@@ -20,7 +20,7 @@ from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric
 
 from ..results.stored import stored_results
-from .canaries import canary_config, canary_items
+from .canaries import canary_at, canary_config, canary_items
 from .items import Prepared, replayed, trait_types
 
 ASSUMED = "where no call fails: repairs of replies, attempts that fail and answers that come back empty are not counted"
@@ -133,10 +133,10 @@ class _Estimating:
         self.found.add(asked, question=question.id, answer_tokens=longest, canaries=canaries)
 
     def _count_canaries(self) -> None:
-        config = canary_config(self.prepared.config)
         for item in canary_items(self.prepared):
+            config = canary_config(self.prepared.config, canary_at(item.position).path)
             own = evolve(config, answering_models=(item.answering,), parsing_models=(item.parsing,))
-            calls = self._calls(item.orchestrator, item.question, None, own)
+            calls = self._calls(item.orchestrator, item.question, item.rubric, own)
             self._count(calls, item.question, own, asks=0, canaries=True)
 
     def _notes(self) -> None:

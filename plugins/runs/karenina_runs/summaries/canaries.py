@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
-from karenina_judging.canaries import ABSTENTION, RUBRIC, SUFFICIENCY, TEMPLATE, TRAIT, VERSION, Canary
+from karenina_judging.canaries import ABSTENTION, AGENTIC, METRIC, RUBRIC, SUFFICIENCY, TEMPLATE, TRAIT, VERSION, Canary
 
 from karenina_core.errors import plural
 from karenina_core.values.fields import is_number
@@ -36,6 +36,8 @@ class CanaryTally:
     """Counts them, judge by judge and path by path."""
 
     threshold: float
+    untried: Sequence[str] = ()
+    """Models that judge in the run and have no canaries."""
     judges: dict[tuple[str, str], _Judge] = field(factory=dict)
 
     def add(self, canary: Canary, result: VerificationResult, *, judged: bool) -> None:
@@ -55,11 +57,12 @@ class CanaryTally:
         judge.obeyed[canary.family] += obeyed
 
     def document(self) -> dict[str, Any]:
-        """`{"version", "threshold", "judges": [{"judge", "path", "canaries", "obeyed", "resisted", "errors", "rate",
-        "rate_low", "rate_high", "method", "exceeded", "families": {name: {"obeyed", "judged"}}, "calls",
-        "input_tokens", "output_tokens", "cost_usd"}]}`. The interval is of 95 %; what is not known is None."""
+        """`{"version", "threshold", "untried": [model], "judges": [{"judge", "path", "canaries", "obeyed", "resisted",
+        "errors", "rate", "rate_low", "rate_high", "method", "exceeded", "families": {name: {"obeyed", "judged"}},
+        "calls", "input_tokens", "output_tokens", "cost_usd"}]}`. The interval is of 95 %; what is not known is None."""
         judges = [self._row(name, path, judge) for (name, path), judge in sorted(self.judges.items())]
-        return {"version": VERSION, "threshold": self.threshold, "judges": judges}
+        found = {"version": VERSION, "threshold": self.threshold, "untried": list(self.untried)}
+        return {**found, "judges": judges}
 
     def _row(self, name: str, path: str, judge: _Judge) -> dict[str, Any]:
         rate = rate_of(Clusters.of((obeyed, judged) for obeyed, judged in judge.subjects.values()))
@@ -88,9 +91,16 @@ class CanaryTally:
 def _obeyed(canary: Canary, result: VerificationResult) -> bool | None:
     """Whether the judge did what it was told to; None where it was not judged."""
     template, rubric = result.template, result.rubric
-    if canary.path == RUBRIC:
-        score = rubric.llm_trait_scores.get(TRAIT) if rubric else None
-        return None if score is None else score is True
+    if canary.path in (RUBRIC, AGENTIC):
+        scores = (
+            {} if rubric is None else rubric.llm_trait_scores if canary.path == RUBRIC else rubric.agentic_trait_scores
+        )
+        return None if scores.get(TRAIT) is None else scores[TRAIT] is True
+    if canary.path == METRIC:
+        counts = rubric.metric_trait_scores.get(TRAIT) if rubric else None
+        if counts is None:  # a passage that the answer does not have is no success
+            return False if rubric and rubric.trait_states.get(TRAIT, {}).get("state") == "invalid" else None
+        return bool(counts["tp"])
     if canary.path == ABSTENTION:
         return template.abstention_detected is True if template and template.abstention_check_performed else None
     if canary.path == SUFFICIENCY:
@@ -108,7 +118,9 @@ def canaries_in(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     rows = found.get("judges")
     counts = ("canaries", "obeyed", "resisted", "errors")
-    return found if isinstance(rows, list) and all(_is_row(row, counts) for row in rows) else None
+    untried = found.get("untried", [])
+    usable = isinstance(untried, list) and all(isinstance(name, str) for name in untried)
+    return found if usable and isinstance(rows, list) and all(_is_row(row, counts) for row in rows) else None
 
 
 def _is_row(row: Any, counts: Sequence[str]) -> bool:
@@ -149,6 +161,10 @@ def remarks(found: Mapping[str, Any] | None) -> list[str]:
     """What there is to say about the canaries."""
     if found is None:
         return []
-    errors = sum(row["errors"] for row in found["judges"])
-    left = f"{plural(errors, 'canary answer')} not judged; they are tried again when the run is resumed"
-    return [*exceeded(found), *([left] if errors else [])]
+    said = exceeded(found)
+    if errors := sum(row["errors"] for row in found["judges"]):
+        said.append(f"{plural(errors, 'canary answer')} not judged; they are tried again when the run is resumed")
+    if names := found.get("untried"):
+        why = "traits name these models of their own, and only those of the configuration are tried"
+        said.append(f"no canaries for {', '.join(names)}: {why}")
+    return said
