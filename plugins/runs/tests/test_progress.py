@@ -135,6 +135,8 @@ def test_a_lane_says_how_it_is_slowed_down() -> None:
     lane.history.add(1.0, 5.0, "rate_limited")
     lane.adaptive = Adaptive(5)
     assert lane.slowed(1.0) == "5 at a time"
+    lane.adaptive.spacing.apart = 0.4321
+    assert lane.slowed(1.0) == "a call every 0.43 s"
     lane.adaptive.pause(13.0)
     assert lane.slowed(1.0) == "waits 12 s"
     lane.closed = Closed("why", "rate_limited")
