@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_authoring.draft.drafting import KEY
+from karenina_authoring.draft.drafting import KEY, Drafter
 from karenina_authoring.draft.replies import FIELD, MOST_FIELDS, read_plan
 from karenina_authoring.proof.prove import primitives_of
 from karenina_cli.root import karenina as root
@@ -327,3 +328,39 @@ def test_every_reply_is_a_plan_that_can_be_loaded_or_refused_in_words(app: Karen
 def test_the_drafts_of_the_example_have_a_question_each() -> None:
     plain = [question.question for question in Benchmark.load(SHEET) if question.template is None]
     assert sorted(next(b for b in DRAFTS if text.startswith(b)) for text in plain) == sorted(DRAFTS)
+
+
+def test_an_unexpected_error_costs_one_draft_and_the_folder_says_what_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proven = Drafter._proven
+
+    async def broken(self: Drafter, question: Question, *more: Any) -> Any:
+        if question.id == "q1":
+            raise KeyError("a fault of a plugin")
+        return await proven(self, question, *more)
+
+    with ScriptedServer(drafted) as server, monkeypatch.context() as patched:
+        patched.setattr(Drafter, "_proven", broken)
+        plain, made = written(tmp_path, STARS, DEADLOCK, SONNET), tmp_path / "made.jsonld"
+        ended = draft(plain, made, server)
+        assert ended.exit_code == 3, ended.output
+        assert re.search(r"q1 +unexpected error: KeyError: 'a fault of a plugin' \(\S*:\d+ in \w+\)", ended.stdout)
+        assert "3 questions, 2 proven, 1 not drafted" in ended.stdout
+        for command in ("status", "resume"):
+            other = karenina(command, tmp_path / "made.jsonld.drafts")
+            assert other.exit_code == 1
+            line = other.stderr.strip().partition("to continue, type: karenina ")[2]
+            assert shlex.split(line)[:5] == ["benchmark", "draft", str(plain), "-o", str(made)], other.stderr
+        patched.undo()
+        asked = server.count
+        again = karenina(*shlex.split(line))
+        assert again.exit_code == 0, again.output
+        assert server.count == asked, "every reply was kept"
+
+
+def test_the_help_has_no_option_that_means_nothing_here() -> None:
+    text = karenina("benchmark", "draft", "--help").stdout
+    assert "--record" in text
+    assert "--manual-traces" not in text
+    assert karenina("benchmark", "draft", "x", "-o", "y", "--manual-traces", "z").exit_code == 2

@@ -155,6 +155,33 @@ def test_accept_edit_and_reject_are_applied_and_kept_with_a_version(path: Path, 
     assert [name for name in digests if digests[name] != old.question(name).digest] == ["bio10", "chem14"]
 
 
+def test_an_edit_in_a_column_that_was_mapped_arrives_and_the_sheet_keeps_its_names(tmp_path: Path) -> None:
+    own, made = tmp_path / "fragen.csv", tmp_path / "made.jsonld"
+    own.write_text("Frage;Antwort;Tags\nWie viele Exons hat TP53?;10;Krebs\nWelches Enzym?;Laktase;Darm\n", "utf-8")
+    mapped = ("--map", "Frage=question", "--map", "Antwort=expected")
+    assert karenina("benchmark", "import", own, "-o", made, *mapped).exit_code == 0
+    sheet = tmp_path / "review.csv"
+    assert karenina("benchmark", "review", made, "--sheet", sheet).exit_code == 0
+    with sheet.open(newline="", encoding="utf-8-sig") as file:
+        found = csv.DictReader(file, delimiter=";")
+        rows, names = list(found), list(found.fieldnames or ())
+    assert {"Frage", "Antwort", "Tags", "review decision"} <= set(names)
+    rows[0] |= decision("edit", Antwort="11")
+    rows[1] |= decision("edit", Frage="Welches Enzym spaltet Laktose?")
+    with sheet.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names, delimiter=";")
+        writer.writeheader()
+        writer.writerows(rows)
+    ended = karenina("benchmark", "review", made, "--apply", sheet)
+    assert ended.exit_code == 0, ended.output
+    first, second = Benchmark.load(made)
+    assert json.loads(first.answer_template or "")["fields"][0]["ground_truth"] == 11
+    assert second.question == "Welches Enzym spaltet Laktose?"
+    again = tmp_path / "again.csv"
+    assert karenina("benchmark", "export", made, "-o", again).exit_code == 0
+    assert again.read_text("utf-8-sig").splitlines()[1].startswith("Wie viele Exons hat TP53?;11;Krebs")
+
+
 @pytest.mark.parametrize(
     ("cells", "message"),
     [

@@ -50,7 +50,7 @@ def run_annotations(results: VerificationResultSet, gates: Sequence[Gate]) -> li
     bad = alike_failures(results, MOST + 1)
     shown = bad if len(bad) <= MOST else bad[: MOST - 1]
     lines = [
-        annotation("warning", f"{row.outcome}: {row.question}", f"{row.model}: {row.why}{row.times}") for row in shown
+        annotation("warning", f"{row.outcome}: {row.named}", f"{row.model}: {row.why}{row.times}") for row in shown
     ]
     if len(bad) > len(shown):
         failed = sum(count for outcome, count in results.tally.outcomes.items() if outcome not in GOOD)

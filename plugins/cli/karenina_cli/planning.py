@@ -257,6 +257,8 @@ def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         }
         parts = _validation_parts(benchmark, found, trusting)
         parts += [part for section in sections for part in section_parts(section)]
+        if found.usable:
+            parts += ["", *_next(path, found)]
         print_found(merged(document, sections), parts, out, as_json=options["as_json"])
         for problem in (*found.problems, *(problem for section in sections for problem in section.problems)):
             note(f"Error: {problem}")
@@ -337,6 +339,19 @@ def _validation_parts(benchmark: BenchmarkData, found: Validation, trusting: str
         listing("Warnings of the benchmark", [(text,) for text in found.warnings]),
         *_finding_parts(found),
     ]
+
+
+def _next(path: Path, found: Validation) -> list[Part]:
+    """What to type next, of templates that can be used."""
+    states, file = {question.state for question in found.questions}, shlex.quote(str(path))
+    lines: list[Part] = []
+    if "no_template" in states:
+        lines.append(
+            f"To have templates drafted: karenina benchmark draft {file} -o drafted.jsonld --model PROVIDER/NAME"
+        )
+    if "ok" in states:
+        lines.append(f"Next: karenina verify {file} --model PROVIDER/NAME")
+    return lines
 
 
 def _in_state(title: str, found: Validation, state: State) -> Table:

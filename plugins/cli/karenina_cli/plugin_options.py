@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,11 +39,15 @@ class VerifyCommand(click.Command):
     """A command with the options of packages too. They are imported when the command is run or shows its help."""
 
     later = False
+    without: Collection[str] = ()
+    """Flags of packages that mean nothing to this command."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own = super().get_params(ctx)
         if GROUP not in ctx.meta:  # once per call of the command
-            ctx.meta[GROUP] = list(_brought({flag for parameter in own for flag in parameter.opts}, later=self.later))
+            ctx.meta[GROUP] = list(
+                _brought({flag for parameter in own for flag in parameter.opts}, later=self.later, without=self.without)
+            )
         shows_help = self.get_help_option(ctx)
         return sorted([*own, *ctx.meta[GROUP]], key=lambda parameter: parameter is shows_help)
 
@@ -57,9 +61,11 @@ class LaterCommand(VerifyCommand):
     later = True
 
 
-def _brought(taken: set[str], *, later: bool) -> Iterator[click.Option]:
+def _brought(taken: set[str], *, later: bool, without: Collection[str]) -> Iterator[click.Option]:
     for point, options in usable(GROUP, "options"):
         for option in options:
+            if option.flag in without:
+                continue
             text = option.help_later if later else option.help
             if option.flag in taken:
                 note(f"Warning: {option.flag} of {owner_of(point)} is an option already; this one has no effect")

@@ -41,15 +41,22 @@ ARGUMENTS = f"{GROUP}.arguments"
 class Commands(click.Group):
     """Commands by the entry points of a group, by default `karenina.commands`. Errors become exit codes here.
 
-    `elsewhere` says of commands that may not be installed what to install: `{"new": "karenina-core[testing]"}`.
+    `elsewhere` says of commands that may not be installed what to install: `{"new": "karenina-core[testing]"}`, and
+    `instead` what to type in place of commands that there are not.
     """
 
     def __init__(
-        self, *arguments: Any, points: str = GROUP, elsewhere: Mapping[str, str] | None = None, **options: Any
+        self,
+        *arguments: Any,
+        points: str = GROUP,
+        elsewhere: Mapping[str, str] | None = None,
+        instead: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self.points = points
         self.elsewhere = elsewhere or {}
+        self.instead = instead or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_points(ctx, self.points))
@@ -79,9 +86,8 @@ class Commands(click.Group):
         if name not in points and not name.startswith("-"):
             if inner := [other for other in points if name in _points(ctx, f"{self.points}.{other}")]:
                 raise click.UsageError(f"{name} is a part of {inner[0]}; type: karenina {inner[0]} {name}", ctx)
-            raise click.UsageError(
-                f"no command is called {name!r}{did_you_mean(name, points)}; install the package that brings it.", ctx
-            )
+            advice = self.instead.get(name, "install the package that brings it.")
+            raise click.UsageError(f"no command is called {name!r}{did_you_mean(name, points)}; {advice}", ctx)
         if len(owners := [owner_of(point) for point in points.get(name, ())]) > 1:
             note(f"{' and '.join(owners)} both provide the command {name!r}; that of {owners[0]} is run")
         return super().resolve_command(ctx, args)

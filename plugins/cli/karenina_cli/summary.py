@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from importlib.metadata import entry_points
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from karenina_runs.results.results import VerificationResultSet
 from karenina_vocabulary.explanations import why
 
 from karenina_core.errors import plural
+from karenina_core.values.result import VerificationResult
 
 from .output import Part, Table, inline
 from .show.traits import trait_totals
@@ -21,6 +23,11 @@ MOST = 10
 COLLECTED = 10_000
 """Items that did not pass among which replicates are collected. Chosen: they are read within a second or two."""
 GOOD = ("passed", "scored")
+QUOTED = 20
+"""Characters of a question by which it is found in an error that quotes more of it; chosen: they are seldom there by
+chance."""
+ANY = "*"
+"""In place of the question, where errors of several are compared."""
 
 
 def run_parts(
@@ -51,6 +58,8 @@ def run_parts(
         first = next(r for r in results if r.metadata.outcome not in GOOD) if bad else results[0]
         line = shlex.join(["karenina", "show", str(directory), first.metadata.question_id])
         parts.append(f"One item explained: {line}")
+        if entry_points(group="karenina.commands", name="report"):
+            parts.append(f"All of it as a page: {shlex.join(['karenina', 'report', str(directory)])}")
     return parts
 
 
@@ -143,7 +152,7 @@ def counts(found: Mapping[Any, int]) -> str:
 
 
 class Alike(NamedTuple):
-    """Replicates of a question that failed in the same way."""
+    """Replicates of a question that failed in the same way; of an error, also those of other questions."""
 
     question: str
     model: str
@@ -151,23 +160,55 @@ class Alike(NamedTuple):
     outcome: str
     why: str
     replicates: tuple[int, ...]
+    """Of each item, so that they are as many as the items."""
+    questions: int = 1
+    """How many there are; `question` is the first one."""
 
     @property
     def times(self) -> str:
         """` (3 times)`; empty of one."""
         return f" ({len(self.replicates)} times)" if len(self.replicates) > 1 else ""
 
+    @property
+    def named(self) -> str:
+        """`q1`, `q1 and 2 others`."""
+        others = f" and {plural(self.questions - 1, 'other')}" if self.questions > 1 else ""
+        return f"{self.question}{others}"
+
 
 def alike_failures(results: VerificationResultSet, most: int) -> list[Alike]:
-    """The first `most` items that did not pass, or where there are replicates the first `COLLECTED`: one for all of a
-    question with the same models, outcome and reason, where the first of them is. The rest is not read."""
-    wanted = min(_bad(results), COLLECTED if len(results.tally.replicates) > 1 else most)
-    found: dict[tuple[str, str, str, str, str], list[int]] = {}
+    """The first `most` items that did not pass, or where there are replicates or several errors the first `COLLECTED`:
+    one for all of a question with the same models, outcome and reason, where the first of them is. Errors that differ
+    by the question alone are one, too. The rest is not read."""
+    collected = len(results.tally.replicates) > 1 or results.tally.outcomes.get("error", 0) > 1
+    wanted = min(_bad(results), COLLECTED if collected else most)
+    found: dict[tuple[str, str, str, str, str], list[VerificationResult]] = {}
     for r in islice((r for r in results if r.metadata.outcome not in GOOD), wanted):
         about = r.metadata
-        key = (about.question_id, about.answering_model, about.parsing_model, str(r.outcome), inline(why(r)))
-        found.setdefault(key, []).append(about.replicate)
-    return [Alike(*key, tuple(replicates)) for key, replicates in found.items()]
+        whose, same = about.question_id, inline(why(r))
+        if about.outcome == "error":
+            whose, same = ANY, without_question(r)
+        key = (whose, about.answering_model, about.parsing_model, str(r.outcome), same)
+        found.setdefault(key, []).append(r)
+    return [
+        Alike(
+            *(alike[0].metadata.question_id, *key[1:4], inline(why(alike[0]))),
+            replicates=tuple(r.metadata.replicate for r in alike),
+            questions=len({r.metadata.question_id for r in alike}),
+        )
+        for key, alike in found.items()
+    ]
+
+
+def without_question(result: VerificationResult) -> str:
+    """Why an item ended as it did, without the id of its question, and its text as far as it is quoted."""
+    reason, text = (" ".join(given.split()) for given in (why(result), result.metadata.question_text))
+    head, found, rest = reason.partition(text[:QUOTED])
+    if found and text:
+        alike = takewhile(lambda pair: pair[0] == pair[1], zip(rest, text[QUOTED:], strict=False))
+        rest = rest[len(list(alike)) :].removeprefix("…")
+        reason = f"{head}{ANY}{rest}"
+    return reason.replace(repr(result.metadata.question_id), ANY)
 
 
 def replicates_text(numbers: Sequence[int]) -> str:
@@ -191,10 +232,10 @@ def not_passed(results: VerificationResultSet, most: int = MOST) -> list[Part]:
     rows = alike_failures(results, most)
     shown = [
         (
-            row.question,
+            row.named,
             *([names[row.model]] if several[0] else []),
             *([row.judge] if several[1] else []),
-            *([replicates_text(row.replicates)] if several[2] else []),
+            *([replicates_text(sorted(set(row.replicates)))] if several[2] else []),
             row.outcome,
             row.why,
         )

@@ -60,6 +60,15 @@ def states(document: dict[str, Any]) -> dict[str, str]:
     return {row["id"]: row["state"] for row in document["questions"]}
 
 
+@pytest.mark.parametrize("name", ["new", "create", "init"])
+def test_whoever_wants_to_make_a_benchmark_is_said_what_to_type(name: str, run: Run) -> None:
+    refused = run("benchmark", name, "x")
+    assert refused.exit_code == 2
+    assert "karenina init my-benchmark" in refused.stderr
+    assert "karenina benchmark import questions.csv -o questions.jsonld" in refused.stderr
+    assert [run(*line, "--help").exit_code for line in (("init",), ("benchmark", "import"))] == [0, 0]
+
+
 def test_a_sound_benchmark(run: Run, write_benchmark: Files) -> None:
     path = write_benchmark("q0", "q1")
     result = run("benchmark", "validate", path, "--strict")

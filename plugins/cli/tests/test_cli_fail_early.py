@@ -102,6 +102,31 @@ def test_a_wrong_key_and_an_unknown_model_cost_ten_requests_at_most(
     assert json.loads(again.stdout)["outcomes"] == {"passed": len(SOME)}
 
 
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [(Reply.error(500, "out of memory"), "has only failed"), (Reply("", latency=0.5), "has answered nothing in time")],
+    ids=["500", "timeouts"],
+)
+def test_a_server_that_only_fails_or_is_too_slow_costs_few_requests(
+    reply: Reply, words: str, run: Run, write_benchmark: Files, served: Any
+) -> None:
+    broken = [True]
+    retries = "{ server = { max_attempts = 2, max_wait = 0.001 }, timeout = { max_attempts = 2, max_wait = 0.001 } }"
+    with ScriptedServer(lambda request: reply if broken[0] else city(request)) as server:
+        result = run(
+            *("verify", write_benchmark(*MANY), *served(server.url), "--out", "out", "--json"),
+            *("--set", f"run.retry_policy={retries}", "--set", "run.request_timeout=0.05"),
+        )
+        assert result.exit_code == 3, result.stderr
+        assert 5 <= server.count <= 12
+        (why,) = [line for line in result.stderr.splitlines() if line.startswith("stopped: ")]
+        assert words in why
+        line = next(line for line in result.stderr.splitlines() if "to continue, type: karenina " in line)
+        broken[0] = False
+        again = run(*line.partition("type: karenina ")[2].split(), "--set", "run.request_timeout=30", "--json")
+    assert json.loads(again.stdout)["outcomes"] == {"passed": len(MANY)}, again.stderr
+
+
 def test_a_run_whose_items_have_all_failed_says_why_too(run: Run, write_benchmark: Files, served: Any) -> None:
     with ScriptedServer(lambda request: Reply.error(401)) as server:
         result = run("verify", write_benchmark("q0", "q1", "q2"), *served(server.url), "--out", "out")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 from karenina_cli.root import karenina
 from karenina_cli.summary import not_passed, replicates_text
@@ -58,6 +59,27 @@ def test_equal_failures_are_one_row_after_a_run() -> None:
     ]
     (_, more) = not_passed(VerificationResultSet(TEN), most=1)
     assert more == "  and 2 more"
+
+
+def test_errors_that_differ_by_the_question_alone_are_one_row_however_it_is_quoted() -> None:
+    texts = {f"q{n}": f"What is the {n}th of many long questions, whose text is quoted in part?" for n in range(240)}
+
+    def failed(question: str, message: str) -> VerificationResult:
+        about = evolve(result(question, 1, "error").metadata, question_text=texts[question], error=message)
+        return evolve(result(question, 1, "error"), metadata=about)
+
+    refused = [
+        failed(q, f"GenerateAnswer: nothing for {q!r} ({text[: 50 - len(q)]}…); refused") for q, text in texts.items()
+    ]
+    other = failed("q7", "GenerateAnswer: connection lost")
+    (table,) = not_passed(VerificationResultSet([*refused, other]))
+    assert [(row[0], row[-1][-9:]) for row in table.rows] == [  # type: ignore[union-attr] # a table
+        ("q0 and 239 others", "; refused"),
+        ("q7", "tion lost"),
+    ]
+    wrong = [result(q, 1, "failed") for q in ("q1", "q2")]
+    (table,) = not_passed(VerificationResultSet(wrong))
+    assert [row[0] for row in table.rows] == ["q1", "q2"], "each wrong answer is one of its own"  # type: ignore[union-attr] # a table
 
 
 def test_two_judges_of_an_answer_are_no_replicates() -> None:

@@ -572,6 +572,14 @@ def test_two_runs_of_one_model_each_are_compared_whatever_it_is_called(compared:
     assert (nothing.exit_code, "name those that belong together (--models A=B" in nothing.stdout) == (1, True)
 
 
+def test_two_runs_whose_judges_differ_too_are_not_compared_and_the_options_that_do_are_said(compared: Any) -> None:
+    a, b = run(GOOD), run(BAD, model="new", metadata={"parsing": ModelIdentity("x", "other")})
+    nothing = compared(a, b)
+    options = nothing.stdout.partition("type: ")[2].split("\n  Only")[0].split()
+    assert (nothing.exit_code, options) == (1, ["--models", "x:m=x:new", "--judges", "x:judge=x:other"])
+    assert compared(a, b, *options).exit_code == 0
+
+
 def test_junit_of_one_run_has_a_test_for_each_question(compared: Any) -> None:
     result = compared([*run([1, 0]), *run([1, 1], replicate=2)], None, "--format", "junit", "--min-pass-rate", "0.9")
     root = ElementTree.fromstring(result.stdout)

@@ -731,7 +731,7 @@ def failing(query: str) -> Any:
         (lambda query: ["x"], "no JSON", "not assessed"),
         (lambda query: ["x"], {"excerpt_1": {"hallucination_risk": "medium"}}, "not assessed"),
         (lambda query: ["x"], ERRORS[0], "not assessed"),
-        (lambda query: ["x"], SystemExit(3), "not assessed (SystemExit: 3)"),
+        (lambda query: ["x"], SystemExit(3), "not assessed (SystemExit: 3"),
         ("tavly", risky("low"), "there is no search"),
     ],
 )

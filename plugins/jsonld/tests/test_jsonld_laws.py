@@ -253,7 +253,7 @@ def same(a: BenchmarkData, b: BenchmarkData) -> bool:
 
 @st.composite
 def strange_documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Documents with unknown keys, properties and ratings anywhere."""
+    """Documents with unknown keys, properties and ratings anywhere, and members in any order."""
     unknown = draw(st.dictionaries(words.map(lambda word: f"x-{word}"), values, min_size=1, max_size=5))
     chance = draw(st.randoms(use_true_random=True))
 
@@ -270,6 +270,8 @@ def strange_documents(draw: st.DrawFn) -> dict[str, Any]:
             name, value = chance.choice(list(unknown.items()))
             extra = {"@type": "PropertyValue", "name": name, "value": value}
             found = [(key, [extra, *value] if key == "additionalProperty" else value) for key, value in found]
+        if chance.random() < 0.5:
+            chance.shuffle(found)
         return dict(found)
 
     root = json.loads(save(draw(benchmarks)))

@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
+from attrs import evolve
+
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError, did_you_mean
 from karenina_core.plugin.registry import is_installed
@@ -27,6 +29,8 @@ PANDAS = {
 }
 """These types keep a missing value distinct from every other one, and turn no whole number into a floating one."""
 POLARS = {"text": "String", "json": "String", "value": "String", "whole": "Int64", "number": "Float64"}
+LISTS = frozenset({"keywords", "warnings", "answering_mcp_servers"})
+"""Columns whose JSON is a list of texts: in a frame they are lists, to be exploded."""
 ARROW = {"text": "string", "json": "string", "value": "string", "whole": "int64", "number": "float64"}
 
 
@@ -46,7 +50,7 @@ def frame(table: Table, results: Sequence[VerificationResult], backend: str = "p
     Raises ValueError for an unknown backend, PluginError where its package is not installed.
     """
     backend_package(backend)  # nothing is computed for what cannot be made
-    columns = table.columns_for(results)
+    columns = [evolve(c, type="texts") if c.name in LISTS else c for c in table.columns_for(results)]
     rows = table.rows if backend == "pandas" else table.written_rows
     return to_frame(columns, rows(results, columns), backend)
 

@@ -184,8 +184,11 @@ async def evaluated(case: TraitCase, traits: Sequence[RubricTrait]) -> dict[str,
 
 
 async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait]) -> dict[str, TraitScore]:
+    module = ""
     try:
-        given_back = await case.context.app.trait_evaluator(type_name).evaluate(traits, case)
+        evaluator = case.context.app.trait_evaluator(type_name)
+        module = type(evaluator).__module__
+        given_back = await evaluator.evaluate(traits, case)
         if not isinstance(given_back, Mapping):
             what = f"the evaluator of {type_name!r} gave back {type(given_back).__name__} instead of scores by name"
             return {trait.name: TraitScore(state="error", reason=what) for trait in traits}
@@ -197,7 +200,7 @@ async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait])
             case.context.warn(f"the evaluator of {type_name!r} scored traits that it was not given: {names:.200}")
         return scores
     except BaseException as error:  # an evaluator is third-party code, and its failure is that of its traits
-        failed = failure(error, "an evaluator of traits failed", type=type_name)
+        failed = failure(error, "an evaluator of traits failed", module=module, type=type_name)
         return {trait.name: sound(trait, failed) for trait in traits}
 
 

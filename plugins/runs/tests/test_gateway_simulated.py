@@ -31,6 +31,7 @@ MODEL = ModelConfig(model_name="m", interface="openai_endpoint", endpoint_base_u
 CALL = StoredCall("key", 0, Request("llm", {}, "generation", 1, ()))
 FACTS = CallFacts(usage=UsageMetadata(10, 5, 15))
 REFUSAL_TAKES = 0.02
+TIMED_OUT = 408
 QUICKLY = RetryPolicy(rate_limited=AttemptPolicy(50, 0.1, 1.0), server=AttemptPolicy(50, 0.1, 1.0))
 
 
@@ -164,7 +165,8 @@ def ask(
 
         await asyncio.gather(*(worker() for _ in range(workers)))
         assert way.under_way == 0
-        assert way.budget.calls == calls - len(failures)
+        unpaid = 0 if provider.status == TIMED_OUT else provider.refused  # what timed out may be on the bill
+        assert way.budget.calls == provider.attempts - unpaid
         history = next(iter(way.history().values()))
         return Outcome(
             seconds=loop.time(),
@@ -415,7 +417,30 @@ def test_a_provider_that_starts_within_the_time_of_a_call_is_asked_on(workers: i
     assert provider.refused <= workers + 7
 
 
-@pytest.mark.parametrize("status", [400, 429, 500, 503])
+@pytest.mark.parametrize(("status", "words"), [(500, "has only failed"), (TIMED_OUT, "has answered nothing in time")])
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_a_provider_that_fails_at_everything_is_asked_no_more(status: int, words: str, workers: int) -> None:
+    provider = Provider(lambda now: False, status=status)
+    outcome = ask(provider, 240, workers=workers)
+    assert (outcome.failed, provider.answered) == (240, 0)
+    assert 5 <= provider.attempts <= 12
+    assert words in outcome.left_undone[0]
+
+
+@pytest.mark.parametrize("status", [500, TIMED_OUT])
+@pytest.mark.parametrize(("poisoned", "workers"), [({0}, 1), ({0, 1}, 1), ({0, 1}, 2), ({0, 1, 2, 3, 4, 5, 6}, 8)])
+def test_questions_at_the_beginning_that_a_provider_cannot_take_stop_nothing(
+    status: int, poisoned: Collection[int], workers: int
+) -> None:
+    """However often each of them is tried."""
+    provider = Provider(lambda now: True, status=status)
+    often = AttemptPolicy(6, 1.0, 2.0)
+    outcome = ask(provider, 240, RetryPolicy(server=often, timeout=often), workers=workers, poisoned=poisoned)
+    assert (outcome.failed, outcome.left_undone) == (len(poisoned), ())
+    assert provider.answered == 240 - len(poisoned)
+
+
+@pytest.mark.parametrize("status", [400, 429, 503])
 def test_other_failures_at_the_beginning_are_about_the_calls(status: int) -> None:
     provider = Provider(lambda now: provider.attempts > 30, status=status)
     outcome = ask(provider, 240, workers=8)

@@ -54,23 +54,23 @@ def test_the_screen_at_60_80_120_and_200_columns() -> None:
         "75 % pass (65 to 83 %)",
         "10 errors: timeout 6, rate_limited 3, auth 1  123.5k tokens",
         "$1.2500  8 calls in flight, 24 waiting",
-        "openai_endpoint:atlas-large slowed down: waits 12 s",
+        "slowed down, waits 12 s: openai_endpoint:atlas-large",
     ]
     assert screen(BUSY, 80) == [
         "━━━━━━━━━━━━━─────────────────────── 90/240 items  3:00 min, about 5:00 min left",
         "75 % pass (65 to 83 %)  10 errors: timeout 6, rate_limited 3, auth 1",
         "123.5k tokens  $1.2500  8 calls in flight, 24 waiting",
-        "openai_endpoint:atlas-large slowed down: waits 12 s",
+        "slowed down, waits 12 s: openai_endpoint:atlas-large",
     ]
     assert screen(BUSY, 120) == [
         "━━━━━━━━━━━━━━━───────────────────────── 90/240 items  3:00 min, about 5:00 min left",
         "75 % pass (65 to 83 %)  10 errors: timeout 6, rate_limited 3, auth 1  123.5k tokens  $1.2500",
-        "8 calls in flight, 24 waiting  openai_endpoint:atlas-large slowed down: waits 12 s",
+        "8 calls in flight, 24 waiting  slowed down, waits 12 s: openai_endpoint:atlas-large",
     ]
     assert screen(BUSY, 200) == [
         "━━━━━━━━━━━━━━━───────────────────────── 90/240 items  3:00 min, about 5:00 min left",
         "75 % pass (65 to 83 %)  10 errors: timeout 6, rate_limited 3, auth 1  123.5k tokens  $1.2500  "
-        "8 calls in flight, 24 waiting  openai_endpoint:atlas-large slowed down: waits 12 s",
+        "8 calls in flight, 24 waiting  slowed down, waits 12 s: openai_endpoint:atlas-large",
     ]
 
 
@@ -135,6 +135,8 @@ def test_a_lane_says_how_it_is_slowed_down() -> None:
     lane.history.add(1.0, 5.0, "rate_limited")
     lane.adaptive = Adaptive(5)
     assert lane.slowed(1.0) == "5 at a time"
+    lane.adaptive.spacing.apart = 0.4321
+    assert lane.slowed(1.0) == "a call every 0.43 s"
     lane.adaptive.pause(13.0)
     assert lane.slowed(1.0) == "waits 12 s"
     lane.closed = Closed("why", "rate_limited")
@@ -233,4 +235,4 @@ def test_names_of_models_are_no_markup_in_a_notebook(shell: Any) -> None:
             pass
 
     asyncio.run(show())
-    assert "&lt;b&gt;m&lt;/b&gt; slowed down: &lt;i&gt;" in shell.display_pub.shown[-1]["text/html"]
+    assert "slowed down, &lt;i&gt;" in shell.display_pub.shown[-1]["text/html"]

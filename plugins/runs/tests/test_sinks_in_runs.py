@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -61,6 +62,10 @@ class Memory:
             raise self.fails[where]
 
 
+PLACE = f" ({Memory.__module__.replace('.', '/')}.py:{Memory._fail.__code__.co_firstlineno + 2} in _fail)"
+"""Where what fails is raised."""
+
+
 def test_a_sink_is_told_of_the_run_and_gets_every_result_and_the_summary(world: Make) -> None:
     sink = Memory()
     here = world(sink, questions=3)
@@ -86,30 +91,30 @@ def test_a_failing_sink_is_closed_and_the_run_goes_on(
     assert len(results) == len(fine.written) == 8
     assert len(broken.written) <= after + concurrency
     assert broken.closed == [{}]
-    assert results.sink_failures == {"memory": "OSError: disk full"}
+    assert results.sink_failures == {"memory": f"OSError: disk full{PLACE}"}
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
-    assert (manifest["status"], manifest["sink_failures"]) == ("completed", {"memory": "OSError: disk full"})
+    assert (manifest["status"], manifest["sink_failures"]) == ("completed", {"memory": f"OSError: disk full{PLACE}"})
     assert len(VerificationResultSet.load(tmp_path / "run")) == 8
 
 
 def test_a_sink_that_cannot_be_closed_is_reported(world: Make) -> None:
     broken = Memory(fails={"close": ValueError("still busy")})
     results = world(broken).run(destination=Destination(sinks=["memory"]))
-    assert results.sink_failures == {"memory": "ValueError: still busy"}
+    assert results.sink_failures == {"memory": f"ValueError: still busy{PLACE}"}
     assert len(results) == 1
 
 
 def test_a_sink_that_fails_twice_is_reported_with_its_first_failure(world: Make) -> None:
     broken = Memory(fails={"write": OSError("first"), "close": OSError("second")})
     results = world(broken, questions=2).run(destination=Destination(sinks=["memory"]))
-    assert results.sink_failures == {"memory": "OSError: first"}
+    assert results.sink_failures == {"memory": f"OSError: first{PLACE}"}
     assert len(broken.closed) == 1
 
 
 def test_a_sink_that_cannot_be_opened_stops_the_run_before_any_call(world: Make, tmp_path: Path) -> None:
     broken = Memory(fails={"open": OSError("read only")})
     here = world(broken)
-    with pytest.raises(PluginError, match="sink 'memory' cannot be opened: OSError: read only"):
+    with pytest.raises(PluginError, match=re.escape(f"sink 'memory' cannot be opened: OSError: read only{PLACE}")):
         here.run(destination=Destination(run_dir=tmp_path / "run", sinks=["memory"]))
     assert (here.answerer.calls, here.judge.calls) == ([], [])
     assert json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))["status"] == "failed"

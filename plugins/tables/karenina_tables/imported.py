@@ -51,6 +51,6 @@ def _next(targets: Mapping[str, str], ready: int, output: Path) -> str:
     how = (
         f'Where {column!r} holds short values, --map "{column}=expected" says so.'
         if column
-        else "Add a column expected."
+        else 'Add a column expected, or say which one it is: --map "COLUMN=expected".'
     )
     return f"No column says what is expected, so no answer can be checked by code. {how}"

@@ -123,7 +123,10 @@ def _titles(
 ) -> tuple[list[list[Any]], Iterator[Sequence[Cell]]]:
     """The records above the names of columns, as JSON, and the others."""
     first = list(islice(records, MOST_TITLES + 1))
-    place = next((place for place, record in enumerate(first) if named(record)), 0)
+    place = next((place for place, record in enumerate(first) if named(record)), None)
+    if place is None:  # a title stands alone in its row
+        several = (place for place, record in enumerate(first) if sum(not is_blank(cell) for cell in record) > 1)
+        place = next(several, 0)
     return [list(map(as_json, record)) for record in first[:place]], chain(first[place:], records)
 
 

@@ -78,11 +78,15 @@ def test_the_sheet_has_what_a_tutorial_needs() -> None:
 
 
 def test_import_shows_what_columns_are_and_the_mapping_decides(tmp_path: Path) -> None:
-    (tmp_path / "fragen.csv").write_text("Frage,Antwort,Prüfer\nWas spaltet Laktose?,Laktase,AB\n", "utf-8")
+    titles = "Fragen der Arbeitsgruppe\nStand: heute,,\n\n"
+    (tmp_path / "fragen.csv").write_text(f"{titles}Frage,Antwort,Prüfer\nWas spaltet Laktose?,Laktase,AB\n", "utf-8")
     refused = karenina(tmp_path, "benchmark", "import", "fragen.csv", "-o", "b.jsonld")
     assert refused.exit_code == 1
     assert "Error: fragen.csv: no column is called question; say which one is" in refused.stderr
+    assert "There is: 'Frage', 'Antwort', 'Prüfer'" in refused.stderr, "titles name no columns"
     assert not (tmp_path / "b.jsonld").exists()
+    half = ran(tmp_path, "benchmark", "import", "fragen.csv", "-o", "half.jsonld", "--map", "Frage=question")
+    assert '--map "COLUMN=expected"' in half
     columns = ("--map", "Frage=question", "--map", "Antwort=expected")
     shown = ran(tmp_path, "benchmark", "import", "fragen.csv", "-o", "b.jsonld", *columns)
     for line in ("Frage question", "Antwort expected", "Prüfer custom"):

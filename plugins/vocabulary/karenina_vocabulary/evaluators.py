@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from attrs import define, field, frozen
 
-from karenina_core.errors import ErrorKind, KareninaError, Problem, did_you_mean, one_line
+from karenina_core.errors import ErrorKind, KareninaError, Problem, did_you_mean, one_line, place_of
 from karenina_core.log import get_logger
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.engine import error_kind, stops_item
@@ -77,20 +77,21 @@ class TraitScore:
         return {"state": self.state, "reason": self.reason, **kind}
 
     @classmethod
-    def failed(cls, error: BaseException, **more: Any) -> TraitScore:
-        """The score of a trait whose evaluation ended with this error."""
-        reason = str(error) if isinstance(error, KareninaError) and str(error) else one_line(error)
+    def failed(cls, error: BaseException, module: str = "", **more: Any) -> TraitScore:
+        """The score of a trait whose evaluation ended with this error, in code of this module."""
+        expected = isinstance(error, KareninaError) and str(error)
+        reason = str(error) if expected else f"{one_line(error)}{place_of(error, module)}"
         return cls(state="error", reason=reason, kind=error_kind(error), **more)
 
 
-def failure(error: BaseException, event: str, **facts: Any) -> TraitScore:
-    """The score of what ended with this error. Raises it again where it ends the item, and logs it where it is none of
-    karenina's."""
+def failure(error: BaseException, event: str, *, module: str = "", **facts: Any) -> TraitScore:
+    """The score of what ended with this error, in code of this module. Raises it again where it ends the item, and logs
+    it where it is none of karenina's."""
     if stops_item(error):
         raise error
     if not isinstance(error, KareninaError):
-        log.warning(event, **facts, error=one_line(error))
-    return TraitScore.failed(error)
+        log.warning(event, **facts, error=f"{one_line(error)}{place_of(error, module)}")
+    return TraitScore.failed(error, module)
 
 
 @define(eq=False)
@@ -116,16 +117,17 @@ class TraitCase:
             return await work()
 
     async def each(
-        self, traits: Sequence[AnyTrait], score: Callable[[AnyTrait], Awaitable[TraitScore]]
+        self, traits: Sequence[AnyTrait], score: Callable[[AnyTrait], Awaitable[TraitScore]], *, module: str = ""
     ) -> dict[str, TraitScore]:
-        """Score traits at the same time; one that fails costs no other its score."""
+        """Score traits at the same time; one that fails costs no other its score. `module` is the one of the evaluator:
+        where an error was in its package is named."""
 
         async def one(trait: AnyTrait) -> TraitScore:
             current_trait.set(trait.name)  # for this task alone
             try:
                 return await score(trait)
             except BaseException as error:  # it runs code of its own, and may let a cancellation of its own out
-                return failure(error, "a trait could not be evaluated", trait=trait.name)
+                return failure(error, "a trait could not be evaluated", module=module, trait=trait.name)
 
         scores = await asyncio.gather(*map(one, traits))
         return {trait.name: found for trait, found in zip(traits, scores, strict=True)}
@@ -167,7 +169,7 @@ class TraitEvaluator(Generic[AnyTrait]):
     async def evaluate(self, traits: Sequence[AnyTrait], case: TraitCase) -> Mapping[str, TraitScore]:
         """The score of every trait by its name. One that is left out counts as missing; what this raises is the error
         of all of them."""
-        return await case.each(traits, lambda trait: self.score(trait, case))
+        return await case.each(traits, lambda trait: self.score(trait, case), module=type(self).__module__)
 
     async def score(self, trait: AnyTrait, case: TraitCase) -> TraitScore:
         """The score of one trait. Whatever it raises is the error of this trait alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,14 @@ from karenina_cli.options.sections import examples
 from karenina_cli.plugin_options import VerifyCommand
 
 
+class DraftCommand(VerifyCommand):
+    """With the options of packages, but those of answers that were recorded: they are no drafts."""
+
+    without = frozenset({"--manual-traces"})
+
+
 @click.command(
-    cls=VerifyCommand,
+    cls=DraftCommand,
     short_help="Have a model draft templates from reference answers.",
     epilog=examples(
         "karenina benchmark draft q.csv -o q.jsonld --model openai/gpt-4.1 --estimate",
@@ -58,6 +65,9 @@ def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     Exit codes: 0 every draft is proven, 3 some questions could not be drafted (an error, or the budget), 4 some drafts
     are not proven, 1 could not run, 2 wrong usage, 74 the journal cannot be written, 130 interrupted.
     """
+    from karenina_cli.root import ARGUMENTS
+
     from .printed import run
 
-    ctx.exit(run(benchmark, options))
+    typed = shlex.join(["karenina", *ctx.meta.get(ARGUMENTS, ())])
+    ctx.exit(run(benchmark, {**options, "typed": typed}))

@@ -50,7 +50,7 @@ def run(path: Path, options: Mapping[str, Any]) -> int:
             if not options["quiet"]:
                 model = config.parsing_models[0].identity
                 note(f"{plural(len(questions), 'question')} to draft with {model}; replies are kept in {folder}")
-            drafts = _carried_out(app, config, questions, folder, quiet=options["quiet"])
+            drafts = _carried_out(app, config, questions, folder, options)
         drafted = benchmark.with_questions(draft.question for draft in drafts.found)
         drafted.save(output, app=app)
         sheet = None if any(draft.state == "not_drafted" for draft in drafts.found) else options["sheet"]
@@ -110,13 +110,17 @@ NOTHING = "Nothing to draft: every question has a template, or no reference answ
 
 
 def _carried_out(
-    app: Karenina, config: VerificationConfig, questions: Sequence[Question], folder: Path, *, quiet: bool
+    app: Karenina,
+    config: VerificationConfig,
+    questions: Sequence[Question],
+    folder: Path,
+    options: Mapping[str, Any],
 ) -> Drafts:
     """Raises Interrupted where work is left."""
-    progress = Progress(len(questions), quiet=quiet)
+    progress = Progress(len(questions), quiet=options["quiet"])
 
     async def work(control: RunControl) -> Drafts:
-        async with Session.opened(app, config, folder) as session:
+        async with Session.opened(app, config, folder, typed=options["typed"]) as session:
             return await session.drafts(questions, progress.advance, control)
 
     try:

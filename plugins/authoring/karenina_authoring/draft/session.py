@@ -20,13 +20,14 @@ from karenina_calls.secrets.redaction import Secrets, hide
 from karenina_judging.asking import unable_judges
 from karenina_runs.execute.control import RunControl
 from karenina_runs.execute.senders import Senders
-from karenina_runs.files.run_files import check_place
+from karenina_runs.files.atomic_files import write_json
+from karenina_runs.files.run_files import CONTINUED_BY, check_place
 from karenina_runs.journal.journal import Journal
 from karenina_runs.plan.prepare import check_identities
 from karenina_runs.plan.templates import TemplateLoader
 from karenina_runs.summaries.summary import spent
 
-from karenina_core.errors import ConfigError, Problem, RunDirectoryError
+from karenina_core.errors import ConfigError, Problem, RunDirectoryError, one_line, place_of
 from karenina_core.plugin.application import Karenina
 from karenina_core.ports.call_origin import current_stage
 from karenina_core.values.config import VerificationConfig
@@ -90,9 +91,16 @@ class Session:
     @classmethod
     @asynccontextmanager
     async def opened(
-        cls, app: Karenina, config: VerificationConfig, folder: Path | None, *, lanes: Lanes | None = None
+        cls,
+        app: Karenina,
+        config: VerificationConfig,
+        folder: Path | None,
+        *,
+        lanes: Lanes | None = None,
+        typed: str = "",
     ) -> AsyncIterator[Session]:
         """`folder` is that of the journal; without one nothing is kept. `lanes` take the place of the way to the model.
+        `typed` is the command that continues this, for whoever takes the folder for that of a run.
 
         Raises RunDirectoryError where the folder cannot keep a journal, or another process writes to it, and
         KareninaError where the model's adapter does not work."""
@@ -102,6 +110,8 @@ class Session:
         async with open_models(app, config, config.parsing_models, metering=metering) as models:
             journal = None if folder is None else Journal.open(_made(folder), secrets=secrets)
             try:
+                if folder is not None and typed:
+                    write_json(folder / CONTINUED_BY, Secrets(secrets).text(typed))
                 if journal is not None:
                     metering.keep_in(journal)
                     senders.keep_in(journal)
@@ -125,7 +135,7 @@ class Session:
 
         async def draft(question: Question) -> None:
             async with places, self.senders.item():
-                found[question.id] = await drafter.draft(question, client_of(self.model, question))
+                found[question.id] = await isolated(drafter, question, client_of(self.model, question))
             on_draft(found[question.id])
 
         async def all_of_them() -> None:
@@ -140,6 +150,17 @@ class Session:
         if self.journal is not None:
             notes, ledger = (*self.journal.notes, *notes), self.journal.ledger.to_dict()
         return Drafts(found=[found[question.id] for question in questions], ledger=ledger, notes=notes)
+
+
+async def isolated(drafter: Drafter, question: Question, client: ModelClient) -> Draft:
+    """The draft, also where the code of a plugin, or this one, fails at it: the others are drafted all the same."""
+    try:
+        return await drafter.draft(question, client)
+    except RunDirectoryError:  # nothing that is paid for could be kept
+        raise
+    except Exception as error:
+        reason = f"unexpected error: {one_line(error)}{place_of(error, __name__)}"
+        return Draft(question=question, state="not_drafted", reasons=[reason])
 
 
 def client_of(model: Model, question: Question) -> ModelClient:

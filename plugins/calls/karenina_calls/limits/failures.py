@@ -20,15 +20,23 @@ IN_A_ROW = 5
 """Failures with no reply between them that say more about the provider than about the calls. Chosen, not measured."""
 UNKNOWN = 404
 """The HTTP status of a server that does not know the model, or the address."""
-ENOUGH = {"connection": IN_A_ROW, "auth": 3, UNKNOWN: 3}
+ENOUGH: dict[str | int, int] = {"connection": IN_A_ROW, "auth": 3, UNKNOWN: 3, "server": IN_A_ROW, "timeout": IN_A_ROW}
 """Failed requests after which a model that has never answered is asked no more. A refused key or name is no chance and
 is not tried again, so that few are enough; chosen."""
+ABOUT_CALLS = ("server", "timeout")
+"""Ways to fail that may be due to what was asked: here `MOST_ALIKE` different calls have to fail so."""
+MOST_ALIKE = 3
+"""Chosen: a benchmark may begin with two questions that a server cannot take, and seldom with three."""
 NEVER_ANSWERED = {
     "connection": "{} cannot be reached ({} of {} requests failed, the last one with: {}); see whether its server runs "
     "and whether the address is right",
     "auth": "{} refuses the key ({} of {} requests failed, the last one with: {}); give it a key that is valid",
     UNKNOWN: "{} is not known there ({} of {} requests failed, the last one with: {}); see whether the "
     "name of the model and the address are right, and whether it is loaded",
+    "server": "{} has only failed ({} of {} requests, the last one with: {}); see the log of its server, and whether it "
+    "has the memory for its model",
+    "timeout": "{} has answered nothing in time ({} of {} requests, the last one with: {}); see whether its server "
+    "works, or give it longer (--set run.request_timeout=600)",
 }
 LONGEST = 200
 """Characters of the server's own words in that sentence; chosen, two lines."""
@@ -103,6 +111,8 @@ class Opening:
     """How all have failed."""
     _given_up: bool = field(default=False, init=False)
     """Whether some call has used up its attempts."""
+    _calls: int = field(default=0, init=False)
+    """Calls that have failed: their first attempts."""
     _asking: Attempts | None = field(default=None, init=False)
     """The call that asks, while others wait for what comes of it,"""
     _until: float = field(default=-math.inf, init=False)
@@ -114,11 +124,11 @@ class Opening:
     def failed(self, error: PortError, call: Attempts, policy: AttemptPolicy, now: float) -> None:
         """A request of a call has failed that is tried again by this policy."""
         way = UNKNOWN if error.status == UNKNOWN and error.kind == "invalid_request" else error.kind
-        if way not in ENOUGH or self._way not in (None, way):
+        if way not in ENOUGH or self._way not in (None, way) or error.status in AWAY:
             self.is_over = True
         if self.is_over:
             return
-        self._way, self.count = way, self.count + 1
+        self._way, self.count, self._calls = way, self.count + 1, self._calls + (call.count == 1)
         is_last = error.final or call.count >= policy.max_attempts
         self._given_up |= is_last
         if is_last and self.is_asking(call):
@@ -144,6 +154,8 @@ class Opening:
     def why(self, lane: str, error: PortError) -> str:
         """Why it is asked no more, and what to look at; empty as long as it is. `error` is the last failure."""
         if self.is_over or not self._given_up or self._way is None or self.count < ENOUGH[self._way]:
+            return ""
+        if self._way in ABOUT_CALLS and self._calls < MOST_ALIKE:
             return ""
         words = shortened(" ".join(str(error).split()), LONGEST)
         return NEVER_ANSWERED[self._way].format(lane, self.count, self.count, words)

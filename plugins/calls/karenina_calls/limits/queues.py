@@ -209,13 +209,15 @@ class LaneState:
         return max(self._alone_until - now, 0.0)
 
     def slowed(self, now: float) -> str:
-        """What refusals and failures mean now, such as `waits 12 s`; empty where all that is sent is taken."""
+        """What refusals and failures mean now, such as `waits 12 s` or `a call every 0.4 s`; empty where all that is sent is taken."""
         if self.closed is not None:
             return "asked no more"
         pause = max(self.alone_for(now), self.adaptive.paused_until - now)
         if pause >= 1.0:
             return f"waits {pause:.0f} s"
         moments = self.history.moments
+        if (apart := self.adaptive.spacing.apart) > 0.0:
+            return f"a call every {apart:.2g} s"
         if moments and moments[-1].why not in GROWING:
             return f"{math.ceil(self.adaptive.limit)} at a time"
         return ""

@@ -11,6 +11,11 @@ from ..options.options import json_option
 from ..options.sections import examples
 from ..root import Commands
 
+BEGIN = (
+    "for one that runs at once, type: karenina init my-benchmark; for one of your own sheet: "
+    "karenina benchmark import questions.csv -o questions.jsonld"
+)
+
 
 @click.group(
     cls=Commands,
@@ -19,6 +24,7 @@ from ..root import Commands
         **dict.fromkeys(("import", "export"), "karenina-tables"),
         **dict.fromkeys(("draft", "prove", "audit", "review"), "karenina-authoring"),
     },
+    instead=dict.fromkeys(("new", "create", "init"), BEGIN),
     short_help="Make, check and share a benchmark.",
 )
 def command() -> None:

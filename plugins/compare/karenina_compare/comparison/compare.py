@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, islice
 
@@ -77,7 +78,7 @@ def compare(
         alpha=alpha,
         level=level,
         notes=_notes(measures, cluster, ("A: ", a, first), ("B: ", b, second)),
-        nothing="" if rows else _nothing(chosen, pairs, APART),
+        nothing="" if rows else _nothing(chosen, pairs, _apart(sides_a, sides_b)),
     )
 
 
@@ -138,6 +139,14 @@ APART = (
     "--judges A=B)"
 )
 UNMEASURED = "nothing is measured that could be compared; name another metric (--metric)"
+
+
+def _apart(a: Collection[Models], b: Collection[Models]) -> str:
+    """Why nothing belongs together, and what to type."""
+    if len(a) != 1 or len(b) != 1:
+        return APART
+    named = (shlex.quote(f"{one}={other}") for one, other in zip(*a, *b, strict=True))
+    return "the models and the judges of A and B differ; to compare them, type: --models {} --judges {}".format(*named)
 
 
 def _nothing(chosen: Sequence[Measure], pairs: Sequence[object], unpaired: str) -> str:

@@ -137,7 +137,7 @@ def facts(snapshot: Snapshot) -> list[str]:
     if snapshot.in_flight or snapshot.waiting:
         waiting = f", {snapshot.waiting} waiting" if snapshot.waiting else ""
         found.append(f"{plural(snapshot.in_flight, 'call')} in flight{waiting}")
-    found += [f"{name} slowed down: {how}" for name, how in snapshot.slowed[:SHOWN]]
+    found += [f"slowed down, {how}: {name}" for name, how in snapshot.slowed[:SHOWN]]
     return found
 
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from karenina_core.errors import RunDirectoryError
 
 MANIFEST = "manifest.json"
+CONTINUED_BY = "continue.json"
+"""In a folder with a journal that is not of a run: the command, as a JSON text, that continues what it keeps."""
 RESULTS = "results.jsonl"
 MOUNTS = Path("/proc/self/mountinfo")
 SHARED = re.compile(

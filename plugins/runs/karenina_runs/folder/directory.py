@@ -7,6 +7,7 @@ import json
 import platform
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from karenina_core.errors import ConfigError, Problem, RunDirectoryError, one_li
 from ..answers.answers import ReplayStore
 from ..config.saved_config import recorded, rubric_definition
 from ..files.atomic_files import write_json
-from ..files.run_files import MANIFEST, RESULTS, check_place
+from ..files.run_files import CONTINUED_BY, MANIFEST, RESULTS, check_place
 from ..files.run_lock import LOCK, RunLock, owner_of
 from ..journal.reader import JOURNAL
 from ..plan.items import Prepared
@@ -213,6 +214,17 @@ class RunDirectory:
             ) from error
 
 
+def _what_it_is(path: Path) -> str:
+    """Of a folder without a manifest: what to do with it."""
+    file, command = path / CONTINUED_BY, None
+    if file.is_file():
+        with suppress(OSError, ValueError):
+            command = read_json(file)
+    if not isinstance(command, str):
+        return f"it has no {MANIFEST}; check the path"
+    return f"it keeps what the model of another command said, which is not asked again; to continue, type: {command}"
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of a run directory. Raises ConfigError where there is none, and where a file of the run is a link,
     since whoever resumes the run would write to what it leads to, or a pipe, which could be read for ever."""
@@ -225,7 +237,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         found = read_json(path / MANIFEST)
     except FileNotFoundError:
-        raise ConfigError(f"{path} is no run directory: it has no {MANIFEST}; check the path") from None
+        raise ConfigError(f"{path} is no run directory: {_what_it_is(path)}") from None
     except OSError as error:
         raise ConfigError(f"{path / MANIFEST} cannot be read: {error.strerror}") from error
     except ValueError as error:

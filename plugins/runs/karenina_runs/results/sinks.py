@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from attrs import frozen
 
-from karenina_core.errors import PluginError, one_line, place_of
+from karenina_core.errors import KareninaError, PluginError, one_line, place_of
 from karenina_core.log import get_logger
 from karenina_core.plugin.application import Karenina
 from karenina_core.plugin.shapes import misfits, place
@@ -82,6 +82,12 @@ def without_password(uri: str) -> str:
     return PAIR.sub(rf"\1{MASK}", PASSWORD.sub(rf"\1{MASK}", uri))
 
 
+def what_failed(error: BaseException, sink: Sink) -> str:
+    """The error in one line, with its place in the code of the sink where it is none of karenina's."""
+    where = "" if isinstance(error, KareninaError) else place_of(error, type(sink).__module__)
+    return f"{one_line(error)}{where}"
+
+
 class Sinks:
     """Several sinks, each on its own."""
 
@@ -96,7 +102,7 @@ class Sinks:
             try:
                 await sink.open(run)
             except Exception as error:
-                raise PluginError(f"sink {name!r} cannot be opened: {one_line(error)}") from error
+                raise PluginError(f"sink {name!r} cannot be opened: {what_failed(error, sink)}") from error
 
     async def write(self, result: VerificationResult) -> None:
         for name, sink in list(self._open.items()):
@@ -105,8 +111,8 @@ class Sinks:
             except (Exception, SystemExit) as error:
                 if self._open.pop(name, None) is None:
                     continue  # another item's write failed at the same time
-                self.failures[name] = one_line(error)
-                log.warning("a sink failed and was closed", sink=name, error=one_line(error))
+                self.failures[name] = what_failed(error, sink)
+                log.warning("a sink failed and was closed", sink=name, error=self.failures[name])
                 try:
                     await sink.close({})
                 except Exception as second:
@@ -118,4 +124,4 @@ class Sinks:
             try:
                 await sink.close(summary)
             except Exception as error:
-                self.failures[name] = one_line(error)
+                self.failures[name] = what_failed(error, sink)
