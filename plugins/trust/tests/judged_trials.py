@@ -13,7 +13,7 @@ from karenina_cli.root import karenina as root
 from karenina_core import Benchmark, Question
 from karenina_core.testing import ScriptedServer, ServedRequest
 
-RESPONSE = re.compile(r'label="response">\n(.*?)\n</untrusted', re.DOTALL)
+RESPONSE = re.compile(r'<untrusted-(\w+) label="response">\n(.*)\n</untrusted-\1>', re.DOTALL)
 EXPECTED: Mapping[str, Mapping[str, Any]] = {
     "cystic": {"gene": "CFTR", "year": 1989, "approved": True},
     "huntington": {"gene": "HTT", "year": 1993, "approved": False},
@@ -53,7 +53,7 @@ def benchmark(folder: Path, *names: str) -> Path:
 def response(request: ServedRequest) -> str:
     """The answer that a judge is shown."""
     found = RESPONSE.search(request.text)
-    return found[1] if found else request.text
+    return found[2] if found else request.text
 
 
 def extracted(text: str, names: Any) -> dict[str, Any]:

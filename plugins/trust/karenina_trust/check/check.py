@@ -8,10 +8,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import asdict, frozen
-from karenina_runs.summaries.intervals import Clusters, Estimate, rate_of
+from karenina_runs.summaries.intervals import Estimate
 
 from karenina_core.values.result import VerificationResult
 
+from ..judges.rates import rate_document, rate_of_rows
 from ..judges.trials import WHOLE, Trial
 
 NOT_EXTRACTED = "nothing extracted"
@@ -61,7 +62,7 @@ class Check:
             key = (reading.question, reading.trial, reading.field)
             groups[key].append(json.dumps(reading.extracted, sort_keys=True, default=str))
         again = {key: len(set(values)) == 1 for key, values in groups.items() if len(values) > 1}
-        return _rate((key[0], same) for key, same in again.items()) if again else None
+        return rate_of_rows((key[0], same) for key, same in again.items()) if again else None
 
     def document(self) -> dict[str, Any]:
         """Plain data; rates are shares from 0 to 1 with limits of 95 %."""
@@ -140,18 +141,4 @@ def read(trial: Trial, result: VerificationResult) -> Iterator[Reading]:
 
 def rate(readings: Iterable[Reading]) -> Estimate:
     """The share that is misread."""
-    return _rate((reading.question, bool(reading.problem)) for reading in readings)
-
-
-def _rate(rows: Iterable[tuple[Hashable, bool]]) -> Estimate:
-    groups: dict[Hashable, list[int]] = defaultdict(lambda: [0, 0])
-    for question, counted in rows:
-        groups[question][0] += counted
-        groups[question][1] += 1
-    return rate_of(Clusters.of((total, items) for total, items in groups.values()))
-
-
-def rate_document(found: Estimate) -> dict[str, Any]:
-    """`{"rate", "low", "high", "n", "method"}`; what is not known is None."""
-    low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
-    return {"rate": found.value, "low": low, "high": high, "n": found.n, "method": found.method}
+    return rate_of_rows((reading.question, bool(reading.problem)) for reading in readings)

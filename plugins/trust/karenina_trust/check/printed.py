@@ -11,13 +11,13 @@ from karenina_cli.estimating import print_estimate
 from karenina_cli.exits import GATE_FAILED
 from karenina_cli.output import Part, Table, inline, note, own_stdout, print_found
 from karenina_cli.summary import listing
-from karenina_runs.summaries.intervals import Estimate
 
 from karenina_core.errors import plural
 
 from ..judges.begin import Begun, begun
+from ..judges.rates import shown
 from ..judges.running import judged
-from ..judges.trials import trial_config, trial_run
+from ..judges.trials import Trial, trial_config, trial_run
 from .cases import check_trials
 from .check import Check, checks
 
@@ -29,10 +29,12 @@ def run(path: Path, options: Mapping[str, Any]) -> int:
     """Have the answers judged, and print what was misread. Returns the exit code."""
     with own_stdout() as out:
         start = begun(path, options, partial(check_trials, wrong=options["wrong"]))
-        prepared = trial_run(start.trials, start.benchmark, trial_config(start.config, options["repeats"]), start.app)
+        tried = trial_run(
+            start.trials, start.benchmark, trial_config(start.config, repeats=options["repeats"]), start.app
+        )
         if options["estimate"]:
-            return print_estimate(prepared, options, out)
-        found = judged(prepared, options, f"check-{path.stem}")
+            return print_estimate(tried.prepared, options, out)
+        found = judged(tried, options, f"check-{path.stem}")
         judges = checks(start.trials, found.results)
         document = {
             "benchmark": start.benchmark.name,
@@ -55,7 +57,7 @@ def _gate(judges: Sequence[Check], most: float | None) -> int:
     return GATE_FAILED if failed else 0
 
 
-def _parts(start: Begun, judges: Sequence[Check], directory: Path) -> list[Part]:
+def _parts(start: Begun[Trial], judges: Sequence[Check], directory: Path) -> list[Part]:
     parts: list[Part] = [f"{start.benchmark.name}: {plural(start.tried, 'question')} tried"]
     for check in judges:
         parts += _judge(check)
@@ -87,11 +89,3 @@ def _judge(check: Check) -> list[Part]:
     if len(wrong) > MOST_SHOWN:
         parts.append(f"{len(wrong) - MOST_SHOWN} more misreadings: --json has all of them")
     return parts
-
-
-def shown(found: Estimate) -> str:
-    """A rate with its limits."""
-    if found.value is None:
-        return "unknown"
-    limits = f" ({found.interval.low:.1%} to {found.interval.high:.1%})" if found.interval else ""
-    return f"{found.value:.1%}{limits}"

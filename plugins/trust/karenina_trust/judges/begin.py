@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from attrs import frozen
 from karenina_authoring.proof.prove import primitives_of
@@ -21,15 +21,17 @@ from karenina_core.values.config import VerificationConfig
 
 from .trials import Subject, Trial, subjects
 
+T = TypeVar("T", bound=Trial)
+
 
 @frozen
-class Begun:
+class Begun(Generic[T]):
     """What there is to try."""
 
     app: Karenina
     benchmark: Benchmark
     config: VerificationConfig
-    trials: Sequence[Trial]
+    trials: Sequence[T]
     tried: int
     """Questions that there are trials of."""
     left_out: Mapping[str, str]
@@ -37,8 +39,8 @@ class Begun:
 
 
 def begun(
-    path: Path, options: Mapping[str, Any], make: Callable[[Sequence[Subject]], Awaitable[Sequence[Trial]]]
-) -> Begun:
+    path: Path, options: Mapping[str, Any], make: Callable[[Sequence[Subject]], Awaitable[Sequence[T]]]
+) -> Begun[T]:
     """`make` makes the trials. Raises ConfigError and BenchmarkError, also where no question can be tried: nothing was
     asked yet."""
     check_estimate(options)
@@ -50,7 +52,7 @@ def begun(
     loader = TemplateLoader(loaded.app, loaded.config.code_policy)
     chosen = map(benchmark.question, ids)
 
-    async def made() -> tuple[Sequence[Trial], Mapping[str, str]]:
+    async def made() -> tuple[Sequence[T], Mapping[str, str]]:
         found, left_out = await subjects(chosen, loader, primitives_of(loaded.app))
         return await make(found) if found else (), left_out
 

@@ -21,6 +21,8 @@ from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import ConfigError, Problem, RunDirectoryError, plural
 
+from .trials import TrialRun
+
 
 @frozen
 class Judged:
@@ -32,32 +34,27 @@ class Judged:
     """The exit code of the run: 0, or 3 where some trials have no verdict."""
 
 
-def judged(prepared: Prepared, options: Mapping[str, Any], label: str) -> Judged:
+def judged(run: TrialRun, options: Mapping[str, Any], label: str) -> Judged:
     """Have the trials judged in a run of their own, or read them from `--out` where a run of the very same trials has
     been made there. Raises ConfigError for a directory of another run, or of one that has not ended."""
-    directory = options["out"] or default_directory(label)
+    prepared, directory = run.prepared, options["out"] or default_directory(label)
     if (directory / MANIFEST).is_file():
         return Judged(_earlier(prepared, directory), directory, 0)
     source = directory.with_name(f"{directory.name}.jsonld")
     if source.exists():
         what = f"{source} is there already, where the trials are to be kept; remove it, or give another --out"
         raise ConfigError([Problem("--out", what)])
-    _saved(prepared, source)
+    try:
+        source.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"{source.parent} cannot be made: {error.strerror}; give another --out") from None
+    run.benchmark.save(source, app=prepared.app)  # an interrupted run is resumed with it
     if not options["quiet"]:
         note(f"{plural(len(prepared), 'item')} to judge, into {directory}")
     destination = Destination(run_dir=directory, sinks=options["sinks"], source=source)
     progress = Progress(len(prepared), quiet=options["quiet"])
     results = carried_out(partial(execute, prepared, destination), progress, directory)
     return Judged(results, directory, ended(results, len(prepared), directory))
-
-
-def _saved(prepared: Prepared, source: Path) -> None:
-    """The trials as a benchmark file, so that an interrupted run can be resumed."""
-    try:
-        source.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunDirectoryError(f"{source.parent} cannot be made: {error.strerror}; give another --out") from None
-    prepared.benchmark.save(source, app=prepared.app)  # type: ignore[attr-defined]  # made by `trial_run`
 
 
 def _earlier(prepared: Prepared, directory: Path) -> VerificationResultSet:

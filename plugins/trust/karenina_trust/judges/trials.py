@@ -15,7 +15,7 @@ from karenina_runs.benchmark import Benchmark
 from karenina_runs.plan.items import Prepared
 from karenina_runs.plan.prepare import prepare
 from karenina_runs.plan.templates import TemplateLoader
-from karenina_vocabulary.handle import TemplateHandle
+from karenina_vocabulary.handle import FieldVerdict, TemplateHandle
 
 from karenina_core.errors import TemplateError
 from karenina_core.pipeline.item import CachedAnswer
@@ -62,17 +62,27 @@ class Subject:
         """Of the fields whose right values are known, but for these."""
         return {fact.name: fact.value for fact in self.facts.fields} | dict(changed)
 
-    async def expected(self, changed: Mapping[str, Any], answer: str = "") -> dict[str, bool]:
-        """What the template says of these values; nothing where they do not fit it."""
-        filled = self.facts.filled(changed)
-        try:
-            built = await self.handle.build({self.facts.keys.get(name, name): v for name, v in filled.items()})
-            verdict = await built.verify(answer)
-        except TemplateError:
+    async def expected(self, changed: Mapping[str, Any]) -> dict[str, bool]:
+        """What the template says of these values, field by field; nothing where they do not fit it."""
+        verdict = await self._verified(changed)
+        if verdict is None:
             return {}
         known = {fact.name for fact in self.facts.fields}
         found = {name: right is True for name, right in verdict.field_results.items() if name in known}
         return found or ({} if verdict.field_results else {WHOLE: verdict.result})
+
+    async def verdict(self, changed: Mapping[str, Any]) -> bool | None:
+        """What the template says of these values as a whole; None where they do not fit it."""
+        verdict = await self._verified(changed)
+        return None if verdict is None else verdict.result
+
+    async def _verified(self, changed: Mapping[str, Any]) -> FieldVerdict | None:
+        values = self.facts.filled(changed)
+        try:
+            built = await self.handle.build({self.facts.keys.get(name, name): v for name, v in values.items()})
+            return await built.verify("")
+        except TemplateError:
+            return None
 
 
 async def subjects(
@@ -100,9 +110,9 @@ async def subjects(
     return found, left_out
 
 
-def trial_config(config: VerificationConfig, repeats: int = 1) -> VerificationConfig:
+def trial_config(config: VerificationConfig, *, repeats: int = 1, judge_with: str | None = None) -> VerificationConfig:
     """The settings that trials are judged with: those of a run, for templates alone. Answers are given, so the
-    answering model is asked nothing."""
+    answering model is asked nothing. `judge_with` is for trials of questions without a template."""
     return evolve(
         config,
         answering_models=config.parsing_models[:1],
@@ -110,11 +120,20 @@ def trial_config(config: VerificationConfig, repeats: int = 1) -> VerificationCo
         features=config.features - WITH_WORKSPACE,
         replicate_count=repeats,
         canaries=False,
-        judge_with=None,
+        judge_with=judge_with,
     )
 
 
-def trial_run(trials: Sequence[Trial], benchmark: Benchmark, config: VerificationConfig, app: Karenina) -> Prepared:
+@frozen
+class TrialRun:
+    """The run that judges trials."""
+
+    benchmark: Benchmark = field(repr=False)
+    """Whose questions are the trials, as a file can hold it."""
+    prepared: Prepared
+
+
+def trial_run(trials: Sequence[Trial], benchmark: Benchmark, config: VerificationConfig, app: Karenina) -> TrialRun:
     """The run that judges these trials, after every check that comes before a run. Raises
     what `prepare` raises."""
     store = ReplayStore()
@@ -126,4 +145,4 @@ def trial_run(trials: Sequence[Trial], benchmark: Benchmark, config: Verificatio
         answer = CachedAnswer(raw_llm_response=trial.answer, trace_messages=trace)
         store.register(ReplayKey(trial.id), ReplayEntry(answer=answer))
     tried = Benchmark.create(f"Trials of {benchmark.name}").with_questions(questions)
-    return prepare(tried, config, app=app, answers=store)
+    return TrialRun(tried, prepare(tried, config, app=app, answers=store))
