@@ -1,0 +1,1 @@
+"""Texts in wrong answers that are to make a judge accept them, and how many judges do."""

@@ -1,0 +1,1 @@
+"""Whether a judge reads answers rightly whose contents are known."""

@@ -1,0 +1,1 @@
+"""Whether a judge has become worse, looked at as often as one likes."""

@@ -1,0 +1,104 @@
+"""What `karenina judge drift` does and prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from karenina_cli.exits import GATE_FAILED, OK
+from karenina_cli.output import Part, Table, note, own_stdout, print_found
+
+from karenina_core.plugin.application import Karenina
+
+from ..judges.people import verdicts_of_people
+from .looks import Judged, in_time, looks_of
+from .sequence import Look, Monitor, monitored
+
+
+@frozen(kw_only=True)
+class Watched:
+    """One judge, and all looks at it."""
+
+    judge: str
+    runs: Sequence[Judged]
+    looks: Sequence[Look]
+    monitor: Monitor
+
+    @property
+    def changed(self) -> list[str]:
+        """Answers that it judges otherwise in the last run than in the first."""
+        first, last = self.runs[0].verdicts, self.runs[-1].verdicts
+        both = (item for item in last if None not in (last[item], first.get(item)))
+        return sorted(item for item in both if last[item] is not first[item])
+
+    def document(self) -> dict[str, Any]:
+        monitor = self.monitor
+        untested: list[float | None] = [None] * monitor.baseline
+        rows = zip(self.runs, self.looks, [*untested, *monitor.evidence], strict=True)
+        return {
+            "judge": self.judge,
+            "floor": monitor.floor,
+            "baseline": monitor.baseline,
+            "limit": monitor.limit,
+            "alpha": monitor.alpha,
+            "alarm": None if monitor.alarm is None else self.runs[monitor.alarm].run,
+            "changed": self.changed,
+            "looks": [
+                {
+                    "run": run.run,
+                    "agreed": look.agreed,
+                    "judged": look.judged,
+                    "errors": look.errors,
+                    "agreement": look.agreed / look.judged,
+                    "evidence": value,
+                }
+                for run, look, value in rows
+            ],
+        }
+
+
+def run(paths: Sequence[Path], options: Mapping[str, Any]) -> int:
+    """Returns the exit code. Raises BenchmarkError, ConfigError and StatisticsError."""
+    with own_stdout() as out:
+        labels = verdicts_of_people(options["labels"])
+        found = looks_of(in_time(paths, Karenina.installed()), labels)
+        watched = [_watched(judge, runs, labels, options) for judge, runs in found.items()]
+        document = {"labels": len(labels), "judges": [one.document() for one in watched]}
+        print_found(document, [part for one in watched for part in _parts(one)], out, as_json=options["as_json"])
+    alarms = [one for one in watched if one.monitor.alarm is not None]
+    for one in alarms:
+        note(
+            f"Error: {one.judge} agrees with people less often than {one.monitor.floor:.1%}, which is what it did "
+            "before: have its answers looked at, and do not go by earlier labels"
+        )
+    return GATE_FAILED if alarms else OK
+
+
+def _watched(judge: str, runs: Sequence[Judged], labels: Mapping[str, bool], options: Mapping[str, Any]) -> Watched:
+    looks = [run.look(labels) for run in runs]
+    monitor = monitored(looks, baseline=options["baseline"] or 1, floor=options["floor"], alpha=options["alpha"])
+    return Watched(judge=judge, runs=runs, looks=looks, monitor=monitor)
+
+
+def _parts(one: Watched) -> list[Part]:
+    found = one.document()
+    rows = [
+        (
+            look["run"],
+            f"{look['agreed']} of {look['judged']}",
+            f"{look['agreement']:.1%}",
+            str(look["errors"]),
+            "" if look["evidence"] is None else f"{look['evidence']:.3g}",
+        )
+        for look in found["looks"]
+    ]
+    alarm = "none" if found["alarm"] is None else f"at {found['alarm']}"
+    return [
+        f"{one.judge}: agreement with people, tested against {one.monitor.floor:.1%}",
+        Table(("run", "agrees", "share", "errors", "evidence"), rows),
+        f"alarm    {alarm} (evidence of {one.monitor.limit:.0f} or more)",
+        f"changed  {len(one.changed)} labelled answers are judged otherwise than in the first run",
+        "",
+    ]

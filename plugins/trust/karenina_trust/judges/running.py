@@ -1,0 +1,72 @@
+"""Judging trials: as a run that is made, estimated, or there already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from karenina_cli.output import note
+from karenina_cli.progress import Progress
+from karenina_cli.running import carried_out
+from karenina_cli.verification import ended
+from karenina_runs.execute.runner import Destination, execute
+from karenina_runs.files.run_files import MANIFEST
+from karenina_runs.folder.directory import default_directory, read_manifest
+from karenina_runs.folder.status import read_status, resume_command
+from karenina_runs.plan.items import Prepared
+from karenina_runs.results.results import VerificationResultSet
+
+from karenina_core.errors import ConfigError, Problem, RunDirectoryError, plural
+
+from .trials import TrialRun
+
+
+@frozen
+class Judged:
+    """What became of the trials."""
+
+    results: VerificationResultSet
+    directory: Path
+    code: int
+    """The exit code of the run: 0, or 3 where some trials have no verdict."""
+
+
+def judged(run: TrialRun, options: Mapping[str, Any], label: str) -> Judged:
+    """Have the trials judged in a run of their own, or read them from `--out` where a run of the very same trials has
+    been made there. Raises ConfigError for a directory of another run, or of one that has not ended."""
+    prepared, directory = run.prepared, options["out"] or default_directory(label)
+    if (directory / MANIFEST).is_file():
+        return Judged(_earlier(prepared, directory), directory, 0)
+    source = directory.with_name(f"{directory.name}.jsonld")
+    if source.exists():
+        what = f"{source} is there already, where the trials are to be kept; remove it, or give another --out"
+        raise ConfigError([Problem("--out", what)])
+    try:
+        source.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"{source.parent} cannot be made: {error.strerror}; give another --out") from None
+    run.benchmark.save(source, app=prepared.app)  # an interrupted run is resumed with it
+    if not options["quiet"]:
+        note(f"{plural(len(prepared), 'item')} to judge, into {directory}")
+    destination = Destination(run_dir=directory, sinks=options["sinks"], source=source)
+    progress = Progress(len(prepared), quiet=options["quiet"])
+    results = carried_out(partial(execute, prepared, destination), progress, directory)
+    return Judged(results, directory, ended(results, len(prepared), directory))
+
+
+def _earlier(prepared: Prepared, directory: Path) -> VerificationResultSet:
+    about: Mapping[str, Any] = read_manifest(directory)
+    names: Sequence[Sequence[str]] = about.get("pairs", ())
+    if about["benchmark"].get("digest") != prepared.benchmark.digest or [tuple(pair) for pair in names] != list(
+        prepared.planned.pairs
+    ):
+        what = f"{directory} holds another run, or one of other trials or judges; give an empty directory"
+        raise ConfigError([Problem("--out", what)])
+    found = read_status(directory)
+    if found.state != "completed":
+        what = f"the run in {directory} is not complete; type: {resume_command(found, directory)}"
+        raise ConfigError([Problem("--out", what)])
+    return VerificationResultSet.load(directory, prepared.app)

@@ -1,0 +1,1 @@
+"""What several judges of the same answers say together."""

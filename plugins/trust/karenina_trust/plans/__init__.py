@@ -1,0 +1,1 @@
+"""How many labels a run needs, as a command."""

@@ -1,0 +1,62 @@
+"""`karenina judge labels`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from karenina_cli.options.options import json_option
+from karenina_cli.options.sections import examples
+
+
+@click.command(
+    short_help="Say how many labels of people a wanted width takes, and of which answers.",
+    epilog=examples(
+        "karenina judge labels runs/first --width 0.1",
+        "karenina judge labels runs/first --width 0.1 --labels runs/first/labels.json",
+    ),
+)
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--width",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    required=True,
+    metavar="X",
+    help="Of the interval of the rate, both sides together: 0.1 is plus or minus five percentage points.",
+)
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Labels that there are already, as `karenina label` keeps them: they say how good the judge is.",
+)
+@click.option(
+    "--sensitivity",
+    type=click.FloatRange(0, 1),
+    metavar="X",
+    help="How often the judge is assumed to pass what is right. Without --labels and this, several are tried.",
+)
+@click.option(
+    "--specificity", type=click.FloatRange(0, 1), metavar="X", help="How often it is assumed to fail what is wrong."
+)
+@click.option("--model", metavar="TEXT", help="Only answers of models whose name contains this text.")
+@click.option("--judge", metavar="TEXT", help="Only judges whose name contains this text.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, run: Path, **options: Any) -> None:
+    """Say how many answers of RUN people have to label, so that the interval of the rate that they would give has a
+    wanted width: without the judge, with it and answers drawn at random, and with as many that it passed as that it
+    did not.
+
+    A judge that is right no more often than the judged model cannot save more than half of the labels; then it says so.
+
+    Exit codes: 0 done, 1 the run or the labels cannot be read, 2 wrong usage, 4 no design reaches the width.
+    """
+    if (options["sensitivity"] is None) is not (options["specificity"] is None):
+        raise click.UsageError("give both --sensitivity and --specificity, or neither", ctx)
+    if options["labels"] is not None and options["sensitivity"] is not None:
+        raise click.UsageError("--labels says how good the judge is; leave out --sensitivity and --specificity", ctx)
+    from .printed import plan
+
+    ctx.exit(plan(run, options))

@@ -1,0 +1,131 @@
+"""`karenina judge check`: what a judge misreads is found by field and kind, and a perfect one misreads nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from karenina_trust.check.check import CORRECTED, NOT_EXTRACTED, REJECTED
+from karenina_trust.judges.statements import FORMS, REWRITES, pairs_of
+
+from karenina_core.testing import Reply, ScriptedServer, ServedRequest
+
+from .judged_trials import EXPECTED, Script, benchmark, extracted, judge_arguments, karenina, perfect, response
+
+TWO = ("cystic", "huntington")
+
+
+def check(path: Path, server: ScriptedServer, *more: object) -> tuple[int, Any]:
+    ended = karenina("judge", "check", path, *judge_arguments(server), "--quiet", "--json", *more)
+    assert ended.stdout, ended.stderr
+    return ended.exit_code, json.loads(ended.stdout)
+
+
+def blind_to_tables(request: ServedRequest) -> Any:
+    assert request.schema is not None
+    text = response(request)
+    return dict.fromkeys(request.schema["properties"]) if text.startswith("|") else perfect(request)
+
+
+def knows_better(request: ServedRequest) -> Any:
+    """Puts in the right gene whatever the answer says."""
+    name = next(name for name in EXPECTED if f"known of {name}" in request.text)
+    return {**perfect(request), "gene": EXPECTED[name]["gene"]}
+
+
+def misreads_years(request: ServedRequest) -> Any:
+    found = perfect(request)
+    return {**found, "year": None if found["year"] is None else found["year"] + 1}
+
+
+def test_a_perfect_judge_misreads_nothing_and_the_run_is_read_again(tmp_path: Path) -> None:
+    path, run = benchmark(tmp_path, *TWO), tmp_path / "run"
+    with ScriptedServer(perfect) as server:
+        code, found = check(path, server, "--out", run, "--max-misread", 0)
+        asked = server.count
+        again = check(path, server, "--out", run, "--max-misread", 0)
+        assert (again, server.count) == ((code, found), asked)
+        other = karenina("judge", "check", path, *judge_arguments(server), "--out", run, "--wrong", 2)
+    assert (other.exit_code, "other trials" in other.stderr) == (1, True)
+    (judge,) = found["judges"]
+    assert (code, judge["misread"]["rate"], judge["misreadings"], judge["errors"]) == (0, 0.0, [], 0)
+    # of each question: the reference in five settings, six forms, one wrong value of each of three fields
+    assert judge["trials"] == asked == 2 * (1 + len(REWRITES) + len(FORMS) + 3)
+    assert judge["consistent"] is None
+
+
+@pytest.mark.parametrize(
+    ("script", "problem", "fields", "kinds"),
+    [
+        (blind_to_tables, NOT_EXTRACTED, set(EXPECTED["cystic"]), {"right values, table"}),
+        (knows_better, CORRECTED, {"gene"}, None),
+        (misreads_years, REJECTED, {"year"}, None),
+    ],
+)
+def test_what_is_misread_is_named_by_field_and_kind(
+    tmp_path: Path, script: Script, problem: str, fields: set[str], kinds: set[str] | None
+) -> None:
+    with ScriptedServer(script) as server:
+        code, found = check(benchmark(tmp_path, *TWO), server, "--out", tmp_path / "run", "--max-misread", 0.01)
+    (judge,) = found["judges"]
+    assert code == 4
+    assert {row["field"] for row in judge["misreadings"]} == fields
+    assert {row["problem"] for row in judge["misreadings"]} == {problem}
+    assert {row["field"] for row in judge["by_field"] if row["rate"]} == fields
+    if kinds is not None:
+        assert {row["kind"] for row in judge["by_kind"] if row["rate"]} == kinds
+    low, rate, high = (judge["misread"][name] for name in ("low", "rate", "high"))
+    assert low < rate == len(judge["misreadings"]) / judge["readings"] < high
+
+
+def test_repeated_judgments_say_how_consistent_a_judge_is_and_errors_are_apart(tmp_path: Path) -> None:
+    seen: dict[str, int] = {}
+
+    def fickle(request: ServedRequest) -> Any:
+        text = response(request)
+        seen[text] = seen.get(text, 0) + 1
+        if text.startswith("{"):
+            return Reply("I cannot say")
+        found = perfect(request)
+        return {**found, "gene": "unsure" if text.startswith("|") and seen[text] > 1 else found["gene"]}
+
+    with ScriptedServer(fickle) as server:
+        code, found = check(benchmark(tmp_path, *TWO), server, "--out", tmp_path / "run", "--repeats", 2, "--wrong", 0)
+    (judge,) = found["judges"]
+    forms = 1 + len(REWRITES) + len(FORMS)
+    assert (code, judge["trials"], judge["errors"]) == (3, 2 * 2 * forms, 2 * 2)
+    assert judge["consistent"]["n"] == 2 * 3 * (forms - 1)
+    assert judge["consistent"]["rate"] == pytest.approx(1 - 1 / (3 * (forms - 1)))
+    assert {row["trial"] for row in judge["misreadings"]} == {"right values, table"}
+
+
+def test_nothing_is_asked_for_an_estimate_or_where_nothing_can_be_tried(tmp_path: Path) -> None:
+    with ScriptedServer(perfect) as server:
+        line = ("judge", "check", benchmark(tmp_path), *judge_arguments(server))
+        ended = karenina(*line, "--estimate", "--questions", "farrow")
+        assert (ended.exit_code, "calls   14" in ended.stdout) == (0, True), ended.output
+        plain = tmp_path / "plain.csv"
+        plain.write_text("question,reference answer\nWhy?,Because\n", "utf-8")
+        ended = karenina("judge", "check", plain, *judge_arguments(server))
+        assert (ended.exit_code, server.count) == (1, 0)
+    assert "has no answer template" in ended.stderr
+    assert "karenina benchmark prove" in ended.stderr
+
+
+WORD = st.from_regex(r"[A-Z]{2,6}", fullmatch=True)
+
+
+@given(gene=WORD, year=st.integers(1000, 2100), approved=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_every_form_says_the_same(gene: str, year: int, approved: bool) -> None:
+    values = {"gene": gene, "year": year, "approved": approved}
+    pairs = pairs_of(values)
+    for name, form in FORMS.items():
+        assert extracted(form(pairs), values) == values, name
+    text = f"Gene: {gene}. Year: {year}. {FORMS['sentences'](pairs[2:])}"
+    for name, rewrite in REWRITES.items():
+        assert extracted(rewrite(text), values) == values, name
