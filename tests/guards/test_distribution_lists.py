@@ -109,10 +109,6 @@ def test_the_oldest_versions_are_those_that_are_declared(
         assert {Version(bound) for bound in bounds} == {Version(pinned[name])}, f"{name}: {bounds}, {pinned[name]}"
 
 
-LIBRARIES = {"trust"}
-"""Distributions of functions that people import by their names."""
-
-
 def _entry_points(pyproject: dict[str, Any]) -> dict[str, dict[str, str]]:
     """`{group: {name: value}}` of karenina's groups."""
     groups = {
@@ -125,7 +121,7 @@ def _entry_points(pyproject: dict[str, Any]) -> dict[str, dict[str, str]]:
 def test_every_entry_point_names_a_module_that_is_there(repository: Path, plugin_pyprojects: dict[str, Any]) -> None:
     for folder, pyproject in plugin_pyprojects.items():
         groups = _entry_points(pyproject)
-        assert groups or folder in LIBRARIES, f"plugins/{folder} has no entry point, so nothing would find it"
+        assert groups, f"plugins/{folder} has no entry point, so nothing would find it"
         for value in (value for group in groups.values() for value in group.values()):
             module = repository / "plugins" / folder / value.partition(":")[0].replace(".", "/")
             assert module.with_suffix(".py").is_file() or (module / "__init__.py").is_file(), value
