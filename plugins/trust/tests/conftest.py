@@ -120,8 +120,9 @@ def labelled_run(planted_run: Callable[..., Planted], tmp_path_factory: pytest.T
     return found
 
 
-def label(found: Planted, size: int, *options: Any, annotator: str = "ann", kinds: tuple[str, ...] = ("verdict", "fields")
-          ) -> Path:  # fmt: skip
+def label(
+    found: Planted, size: int, *options: Any, annotator: str = "ann", kinds: tuple[str, ...] = ("verdict", "fields")
+) -> Path:
     """Draw answers, and label them as they really are, through a sheet."""
     import csv
 

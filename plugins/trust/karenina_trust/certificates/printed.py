@@ -105,11 +105,11 @@ def trial_rows(content: Mapping[str, Any]) -> list[tuple[str, ...]]:
 def tables_of(content: Mapping[str, Any]) -> list[Table]:
     """Everything that is known, as tables."""
     return [
-        Table(HEAD, estimate_rows(content), "Rates, with intervals of 95 %"),
-        Table(("of", "why"), list(reasons(content)), "Recommended because"),
+        Table(HEAD, estimate_rows(content), "Certified rates"),
+        Table(("of", "why"), list(reasons(content)), "Why these estimates"),
         Table(("field", "judge", *CAUSES), cause_rows(content), "Was the model wrong, or did the judge misread?"),
         Table(("about", "judge", *MEASURES), agreement_rows(content), "Agreement of the judge with people"),
-        Table(("target", "judge", "alternative annotator test"), trial_rows(content), "Annotators"),
+        Table(("target", "judge", "outcome"), trial_rows(content), "Alternative annotator test"),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -38,6 +39,8 @@ FEW_LABELS, FEW_OF_CLASS = 30, 10
 """Below these, intervals of normal theory are compared with those of draws of whole questions. Chosen."""
 RESAMPLES = 400
 """Draws of questions: enough for limits of 95 % to a tenth of their width."""
+SAME = 1e-7
+"""Logarithms of chances that differ by less are equal."""
 UNLIKELY = 0.001
 """Chance below which labels do not look like a draw."""
 ESTIMATORS: Mapping[str, Callable[[Sample], Estimate]] = {
@@ -200,21 +203,29 @@ def _warnings(found: Beside, sample: Sample) -> list[str]:
 
 
 def _chance_of_draw(sample: Sample) -> float:
-    """Fisher's exact test of the judge's passes among labelled and other answers, in each stratum; the smallest chance,
-    times the strata."""
+    """Of a draw in which the judge passes as many of the labelled answers, or a less likely number, in some stratum:
+    the smallest one, times the strata."""
     if not sample.binary:
         return 1.0
-    from scipy.stats import fisher_exact
-
     labelled, strata, found = np.isin(np.arange(len(sample.judge)), sample.labelled), np.unique(sample.strata), []
     for stratum in strata:
         inside = sample.strata == stratum
-        table = [
-            [int(((sample.judge == verdict) & inside & (labelled == chosen)).sum()) for verdict in (0, 1)]
-            for chosen in (True, False)
-        ]
-        found.append(float(fisher_exact(table).pvalue))
+        passes, chosen = sample.judge[inside] == 1, labelled[inside]
+        counts = (passes & chosen).sum(), chosen.sum(), passes.sum(), len(passes)
+        found.append(exact_chance(*map(int, counts)))
     return min(min(found) * len(strata), 1.0)
+
+
+def exact_chance(seen: int, drawn: int, passes: int, items: int) -> float:
+    """Fisher's exact test, two-sided: of as many passes among `drawn` of `items`, `passes` of which pass, or of a
+    number that is less likely. R. A. Fisher, Journal of the Royal Statistical Society 98 (1935) 39-82."""
+
+    def log_ways(of: int, chosen: int) -> float:
+        return math.lgamma(of + 1) - math.lgamma(chosen + 1) - math.lgamma(of - chosen + 1)
+
+    possible = range(max(0, drawn + passes - items), min(drawn, passes) + 1)
+    logs = {k: log_ways(passes, k) + log_ways(items - passes, drawn - k) - log_ways(items, drawn) for k in possible}
+    return min(sum(math.exp(own) for own in logs.values() if own <= logs[seen] + SAME), 1.0)
 
 
 def _disagreement(found: Beside) -> tuple[float | None, float]:
