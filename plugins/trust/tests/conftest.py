@@ -67,8 +67,8 @@ def call(*arguments: Any, typed: str | None = None) -> Result:
     return CliRunner().invoke(karenina, [str(argument) for argument in arguments], input=typed)
 
 
-def benchmark_file(path: Path, questions: int, note: str = "") -> Path:
-    from karenina_core import Benchmark, Question
+def benchmark_file(path: Path, questions: int, note: str = "", pattern: str = "mg") -> Path:
+    from karenina_core import Benchmark, Question, RegexRubricTrait, Rubric
 
     asked = [
         Question(
@@ -80,7 +80,8 @@ def benchmark_file(path: Path, questions: int, note: str = "") -> Path:
         )
         for number in range(questions)
     ]
-    Benchmark(name="targets", questions=asked).save(path)
+    rubric = Rubric(regex_traits=[RegexRubricTrait(name="names a unit", pattern=pattern)])
+    Benchmark(name="targets", questions=asked, rubric=rubric).save(path)
     return path
 
 
@@ -95,12 +96,12 @@ def recorded(path: Path, truth: Mapping[str, Any], read: Mapping[str, Any]) -> P
 
 @pytest.fixture(scope="session")
 def planted_run() -> Callable[..., Planted]:
-    """`planted_run(folder, questions, *options, seed=..., note=...)` runs recorded answers with planted errors."""
+    """`planted_run(folder, questions, *options, seed=..., ...)` runs recorded answers with planted errors."""
 
-    def make(folder: Path, count: int, *options: str, seed: int = 1, note: str = "", **rates: float) -> Planted:
+    def make(folder: Path, count: int, *options: str, seed: int = 1, **about: str) -> Planted:
         folder.mkdir(parents=True, exist_ok=True)
-        truth, read = plant(count, seed, **rates)
-        benchmark = benchmark_file(folder / "targets.jsonld", count, note)
+        truth, read = plant(count, seed)
+        benchmark = benchmark_file(folder / "targets.jsonld", count, **about)
         answers, run = recorded(folder / "answers.json", truth, read), folder / "run"
         done = call(
             *("verify", benchmark, "--interface", "manual", "--manual-traces", answers, "--out", run, "--quiet"),
@@ -142,3 +143,15 @@ def label(
     done = call("label", found.path, "--import", sheet, *[o for o in options if str(o).startswith("--labels")])
     assert done.exit_code == 0, done.output
     return sheet
+
+
+@pytest.fixture(scope="session")
+def command() -> Callable[..., Result]:
+    """`command("certify", path, ...)`: the command line, in this process; `typed` is what a person types."""
+    return call
+
+
+@pytest.fixture(scope="session")
+def labels_of() -> Callable[..., Path]:
+    """`labels_of(run, size, ...)` draws answers and labels them as they really are; see `label`."""
+    return label
