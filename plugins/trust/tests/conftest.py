@@ -155,3 +155,9 @@ def command() -> Callable[..., Result]:
 def labels_of() -> Callable[..., Path]:
     """`labels_of(run, size, ...)` draws answers and labels them as they really are; see `label`."""
     return label
+
+
+@pytest.fixture(scope="session")
+def make_benchmark() -> Callable[..., Path]:
+    """`make_benchmark(path, questions, note=..., pattern=...)`; see `benchmark_file`."""
+    return benchmark_file
