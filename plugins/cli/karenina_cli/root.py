@@ -29,7 +29,7 @@ OWN = "karenina-cli"
 GROUPS = {
     "Begin": ("demo", "init", "benchmark"),
     "Run": ("verify", "status", "resume", "extend", "repair", "batches"),
-    "Use results": ("show", "report", "compare", "export"),
+    "Use results": ("show", "report", "compare", "label", "certify", "export"),
     "Before a run": ("plan", "config", "preset", "trust"),
     "This installation": ("plugins", "doctor", "completion"),
 }

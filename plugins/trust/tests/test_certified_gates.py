@@ -114,7 +114,10 @@ def test_other_answers_of_the_same_model_are_corrected_by_what_labels_found(cert
     (gate,) = gates_of(good, others, 0.05)
     assert gate.passed
     assert "other answers, corrected by sensitivity and specificity of 24 labels" in gate.message
-    for classes, why in ((ClassRates(0.5, 60, 0.5, 60), "the judge says little"), (None, "the labels are all of one class")):
+    for classes, why in (
+        (ClassRates(0.5, 60, 0.5, 60), "the judge says little"),
+        (None, "the labels are all of one class"),
+    ):
         (gate,) = gates_of(evolve(held, rows=(evolve(held.rows[0], classes=classes),)), others, 0.0)
         assert not gate.passed
         assert f"cannot be decided for other answers than those certified: {why}" in gate.message

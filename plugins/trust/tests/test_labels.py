@@ -15,9 +15,11 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from karenina_trust.labels import command as command_module
 from karenina_trust.labels.answers import Answer, answers_of
+from karenina_trust.labels.asking import KINDS
 from karenina_trust.labels.file import Label, add_labels, read_labels
-from karenina_trust.labels.plan import draw
+from karenina_trust.labels.plan import FEATURES, draw
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import ConfigError
@@ -185,7 +187,7 @@ def test_a_sheet_that_does_not_fit_is_refused_whole(run: Path, command: Callable
         "row 3, column 'item': ",
         "was not drawn; its label would say nothing of the others",
         "row 4, column 'item': '0123456789abcdef' is no answer of this run",
-        "row 5, column 'annotator': nobody is named",
+        "row 5, column 'annotator': it is blank; say who labelled",
         "row 6, column 'field colour': no judge of this run says anything of it",
     ):
         assert text in done.output, done.output
@@ -255,3 +257,9 @@ def test_the_id_of_an_answer_changes_with_its_text() -> None:
     one = result("q", "passed")
     other = evolve(one, generation=GenerationPart(raw_llm_response="something else"))
     assert answers_of([one])[0].id != answers_of([other])[0].id
+
+
+def test_the_command_offers_what_there_is() -> None:
+    """It says so itself, so that its help imports nothing."""
+    assert tuple(FEATURES) == command_module.FEATURES
+    assert command_module.KINDS == KINDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from karenina_cli.options.options import COUNT, FILE, benchmark_option, json_option, run_argument
@@ -45,20 +46,8 @@ KINDS = ("verdict", "fields", "traits")
 @click.option("--status", is_flag=True, help="Say what is labelled, and what more labels would buy.")
 @benchmark_option
 @json_option
-def command(
-    directory: Path,
-    labels: Path | None,
-    size: int | None,
-    by: tuple[str, ...],
-    seed: int | None,
-    annotator: str,
-    kinds: tuple[str, ...],
-    sheet: Path | None,
-    filled: Path | None,
-    status: bool,
-    benchmark: Path | None,
-    as_json: bool,
-) -> None:
+@click.pass_context
+def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     """Draw answers of the run in DIR by chance and ask a person about them, one after the other. Neither the model nor
     what judges said is shown. q ends it; the same line again continues.
 
@@ -69,25 +58,25 @@ def command(
     Exit codes: 0 labelled, written or read, 1 the run, the file or the sheet cannot be read or does not fit, 2 wrong
     usage.
     """
-    ctx = click.get_current_context()
+    sheet, filled, status = options["sheet"], options["filled"], options["status"]
     if sum((sheet is not None, filled is not None, status)) > 1:
         raise click.UsageError("--export, --import and --status are three commands; give one", ctx)
-    if as_json and not status:
+    if options["as_json"] and not status:
         raise click.UsageError("--json belongs to --status", ctx)
-    if not annotator and not status and filled is None:
+    if not options["annotator"] and not status and filled is None:
         raise click.UsageError("say who labels: --annotator NAME", ctx)
     from .session import Labelling, Wanted
 
-    kinds = kinds or ("verdict",)
-    work = Labelling(directory, labels)
+    work, kinds = Labelling(directory, options["labels"]), options["kinds"] or ("verdict",)
     if status:
-        return work.print_status(kinds, as_json=as_json)
+        return work.print_status(kinds, as_json=options["as_json"])
     if filled is not None:
-        click.echo(f"{len(work.imported(filled, annotator))} labels read: {work.path}")
+        click.echo(f"{len(work.imported(filled, options['annotator']))} labels read: {work.path}")
         return None
-    wanted = Wanted(size=size, by=by, seed=seed, kinds=kinds, annotator=annotator, benchmark=benchmark)
+    names = ("size", "by", "seed", "annotator", "benchmark")
+    wanted = Wanted(kinds=kinds, **{name: options[name] for name in names})
     if sheet is not None:
         click.echo(f"{work.exported(sheet, wanted)} answers to label: {sheet}")
-        return None
-    click.echo(f"{work.asked(wanted)} answers labelled: {work.path}")
+    else:
+        click.echo(f"{work.asked(wanted)} answers labelled: {work.path}")
     return None

@@ -83,7 +83,7 @@ def _labels(sheet: Sheet, answers: Mapping[str, Answer], drawn: frozenset[str] |
         elif drawn is not None and item not in drawn:
             problems.add(row.number, ITEM, f"{item!r} was not drawn; its label would say nothing of the others")
         elif not who:
-            problems.add(row.number, ANNOTATOR, "nobody is named; fill it in, or give --annotator NAME")
+            problems.add(row.number, ANNOTATOR, "it is blank; say who labelled, or give --annotator NAME")
         else:
             found += _of_row(row, answers[item], who, at, targets, problems)
     problems.check()
