@@ -24,6 +24,7 @@ def names(plugin_pyprojects: dict[str, dict[str, Any]]) -> set[str]:
 GROUPS = (
     *("plugins", "commands", "kinds", "settings", "result_parts", "options", "doctor", "doctor.run"),
     "validate",
+    *("comparisons", "report"),
     *("gates", "continuations", "senders", "surroundings", "names", "checks", "commands.plugins", "commands.benchmark"),
     "commands.judge",
 )

@@ -29,8 +29,9 @@ OWN = "karenina-cli"
 GROUPS = {
     "Begin": ("demo", "init", "benchmark"),
     "Run": ("verify", "status", "resume", "extend", "repair", "batches"),
-    "Use results": ("show", "report", "compare", "panel", "export"),
-    "Before a run": ("plan", "judge", "config", "preset", "trust"),
+    "Use results": ("show", "report", "compare", "export"),
+    "Trust a number": ("judge", "label", "certify", "panel"),
+    "Before a run": ("plan", "config", "preset", "trust"),
     "This installation": ("plugins", "doctor", "completion"),
 }
 """Headings of `karenina --help`; what is not installed is left out."""

@@ -33,6 +33,7 @@ from .outcomes import KINDS, failure
 from .overview import overview_of
 from .pairs import Pair
 from .plots import ROLES
+from .sections import sections_of
 from .texts import cut, number, seconds, shown, tokens
 
 POLICY = (
@@ -96,6 +97,7 @@ def chunks(
         overview=overview,
         title=str(name or next(iter(runs), None) or "Results"),
         run=overview["run"],
+        sections=sections_of(results.run_dir),
         items=() if paged else views,
         blocks=_blocks(environment, views, shared) if paged else None,
         most=MOST,

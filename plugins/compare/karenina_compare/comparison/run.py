@@ -9,9 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from attrs import evolve, frozen
+from karenina_cli.entries import merged, section_parts, usable
 from karenina_cli.exits import COULD_NOT_RUN, GATE_FAILED, OK
 from karenina_cli.options.gates import run_limits
-from karenina_cli.output import inline, note, own_stdout, print_json, print_parts
+from karenina_cli.output import Part, inline, note, own_stdout, print_json, print_parts
 from karenina_runs.config.config_file import load_config
 from karenina_runs.kinds import FormatRegistry
 from karenina_runs.results.exports import find_format
@@ -22,6 +23,7 @@ from karenina_runs.summaries.rates import Planned
 
 from karenina_core.errors import BenchmarkError, ConfigError
 from karenina_core.plugin.application import Karenina
+from karenina_core.plugin.command_line import Section
 
 from ..numbers import unfinished
 from ..plugin import NAME
@@ -34,6 +36,7 @@ from .loaded import compare_runs
 from .tables import markdown, parts
 from .values import Comparison
 
+GROUP = "karenina.comparisons"
 JUNIT = "junit"
 TEXTS = {"markdown": markdown, "junit": junit, "github": github}
 
@@ -57,14 +60,15 @@ def print_comparison(a: Path, b: Path | None, options: Mapping[str, Any], output
         limits, of_run = _limits(options, two=second is not None), run_limits(options)
         made = _compared(a, b, first, second, options)
         later, chosen = second if second is not None else first, bool(options["models"] or options["judges"])
-        asked = [*gates(made, limits), *_gates_of_run(later, made, of_run, chosen=chosen)]
+        sections, judged = _of_others(a, b, made, options)
+        asked = [*gates(made, limits), *_gates_of_run(later, made, of_run, chosen=chosen), *judged]
         text = TEXTS[output.form](made, asked) if output.form in TEXTS else None
         if b is None and text is not None and output.form == "junit":
             text = with_questions(text, a)
         if output.file is not None:
             if text is None:
                 drawn = io.StringIO()
-                print_parts(parts(made, asked), drawn)
+                print_parts(_parts(made, asked, sections), drawn)
                 text = drawn.getvalue()
             try:  # into what is there: it may be a device or a pipe
                 output.file.write_bytes(text.encode("utf-8", "replace"))
@@ -73,9 +77,9 @@ def print_comparison(a: Path, b: Path | None, options: Mapping[str, Any], output
                     f"{output.file} cannot be written: {error.strerror}; choose another (-o FILE)"
                 ) from error
         if output.as_json:
-            print_json(document(made, asked), out)
+            print_json(merged(document(made, asked), sections), out)
         elif output.file is not None or text is None:
-            print_parts(parts(made, asked), out)
+            print_parts(_parts(made, asked, sections), out)
         else:
             out.write(text)
         for gate in asked:
@@ -88,11 +92,36 @@ def print_comparison(a: Path, b: Path | None, options: Mapping[str, Any], output
         return OK if made.rows or b is None else COULD_NOT_RUN
 
 
+def _of_others(
+    a: Path, b: Path | None, made: Comparison, options: Mapping[str, Any]
+) -> tuple[list[Section], list[Gate]]:
+    """What other packages say of the compared models, and their gates: functions `section(app, a, b, pairs)` of the
+    group `karenina.comparisons`, which give a `Section`, or None, and gates."""
+    pairs, sections, gates = [row.pair for row in made.rows], [], []
+    for _, section in usable(GROUP, "section"):
+        app = _app(options)
+        said, judged = section(app, a, b, pairs)
+        sections += [said] if said is not None else []
+        gates += judged
+    return sections, gates
+
+
+def _app(options: Mapping[str, Any]) -> Karenina:
+    if options["config"] is None and not options["sets"]:
+        return Karenina.default()
+    return load_config(options["config"], options["sets"], models=False).app
+
+
+def _parts(made: Comparison, asked: Sequence[Gate], sections: Sequence[Section]) -> list[Part]:
+    *own, last = parts(made, asked)
+    return [*own, *(part for section in sections for part in section_parts(section)), last]
+
+
 def _limits(options: Mapping[str, Any], *, two: bool) -> Limits:
     """What the options and the settings ask for; `two`: of two runs. Raises ConfigError."""
     settings = CompareSettings()
     if options["config"] is not None or options["sets"]:
-        settings = load_config(options["config"], options["sets"], models=False).app.settings(NAME) or settings
+        settings = _app(options).settings(NAME) or settings
     given = options["max_drop"]
     return Limits(
         no_regression=options["fail_on_regression"] or (two and settings.fail_on_regression),

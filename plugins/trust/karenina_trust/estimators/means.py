@@ -21,7 +21,7 @@ from karenina_runs.summaries.intervals import NO_SPREAD, Estimate, Interval, t_q
 
 from .samples import Sample
 
-__all__ = ["FEW_ERRORS", "judge_alone", "people_alone", "power_tuning", "ppi", "ppi_plus"]
+__all__ = ["FEW_ERRORS", "influence", "judge_alone", "people_alone", "power_tuning", "ppi", "ppi_plus"]
 
 FEW_ERRORS = 5
 """Labels against which a judge must be wrong at least before its errors say how often it errs. With fewer, half an
@@ -134,19 +134,31 @@ def _estimate(sample: Sample, power: float, method: str, level: float, small_sam
 
 
 def _variance(sample: Sample, parts: list[_Part], groups: int | None) -> float:
-    """Of the estimate: the squares of what each question adds to it. `groups` labelled ones where few of them count
-    more."""
-    influence = np.zeros(len(sample.judge))
-    more = 1.0 if groups is None else math.sqrt(groups / (groups - 1))
-    for part in parts:
-        influence[part.at] = more * part.share * (part.rest - part.rest.mean()) / len(part.rest)
-        if part.power:
-            influence[part.others_at] = part.share * part.power * (part.others - part.others.mean()) / len(part.others)
-    found = float(np.square(np.bincount(sample.questions, weights=influence)).sum())
+    """Of the estimate: the squares of what each question adds to it."""
+    found = float(np.square(_influence(sample, parts, groups)).sum())
     if groups is None or not sample.binary or not any(part.power for part in parts):
         return found
     wrong = sum(int((part.people != part.judge).sum()) for part in parts if part.power)
     return found if wrong >= FEW_ERRORS else found + sum(_of_unseen_errors(part) for part in parts if part.power)
+
+
+def influence(sample: Sample, power: float) -> Floats:
+    """What each question, by its number, adds to the estimate with this share of the judge's correction: the root of
+    the sum of squares is its error, but for errors of a judge that were never seen. Differences of two estimates over
+    the same questions have the differences of these."""
+    groups = len(np.unique(sample.questions[sample.labelled]))
+    return _influence(sample, _parts(sample, power), groups if groups > 1 else None)
+
+
+def _influence(sample: Sample, parts: list[_Part], groups: int | None) -> Floats:
+    """`groups` labelled questions where few of them count more."""
+    found = np.zeros(len(sample.judge))
+    more = 1.0 if groups is None else math.sqrt(groups / (groups - 1))
+    for part in parts:
+        found[part.at] = more * part.share * (part.rest - part.rest.mean()) / len(part.rest)
+        if part.power:
+            found[part.others_at] = part.share * part.power * (part.others - part.others.mean()) / len(part.others)
+    return np.asarray(np.bincount(sample.questions, weights=found))
 
 
 def _of_unseen_errors(part: _Part) -> float:

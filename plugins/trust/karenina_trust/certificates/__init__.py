@@ -1,0 +1,1 @@
+"""Numbers that labels of people vouch for, what they hold for, and gates on them."""

@@ -1,0 +1,282 @@
+"""One certified number: every estimate with its interval, the recommended one with the reason, or why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import evolve, field, frozen
+from karenina_compare.statistics.arrays import np
+from karenina_compare.statistics.inputs import SEED, StatisticsError
+from karenina_runs.summaries.intervals import Estimate, Interval, wilson
+
+from karenina_core.errors import plural
+
+from ..estimators import (
+    COEFFICIENTS,
+    ClassRates,
+    Sample,
+    agreement,
+    class_rates,
+    influence,
+    judge_alone,
+    people_alone,
+    power_tuning,
+    ppi,
+    ppi_plus,
+    rogan_gladen,
+)
+from .samples import Beside
+
+__all__ = ["LEAST_LABELS", "Row", "row_of"]
+
+LEAST_LABELS = 20
+"""Labels below which nothing is certified. Chosen, as in the literature on small samples of annotations: an interval
+of a rate is then 40 points wide."""
+FEW_LABELS, FEW_OF_CLASS = 30, 10
+"""Below these, intervals of normal theory are compared with those of draws of whole questions. Chosen."""
+RESAMPLES = 400
+"""Draws of questions: enough for limits of 95 % to a tenth of their width."""
+SAME = 1e-7
+"""Logarithms of chances that differ by less are equal."""
+UNLIKELY = 0.001
+"""Chance below which labels do not look like a draw."""
+ESTIMATORS: Mapping[str, Callable[[Sample], Estimate]] = {
+    "people": people_alone,
+    "judge": judge_alone,
+    "ppi": ppi,
+    "ppi++": ppi_plus,
+    "rogan-gladen": rogan_gladen,
+}
+
+
+@frozen(kw_only=True)
+class Row:
+    """One target, as one judge sees it, of one model or of all."""
+
+    target: str
+    judge: str
+    model: str | None
+    items: int
+    """Answers that the judge says something of."""
+    labels: int
+    """Those of them with a label."""
+    questions: int
+    """Questions with a label."""
+    annotators: int
+    estimates: Mapping[str, Estimate] = field(factory=dict)
+    """`people`, `judge`, `ppi`, `ppi++` and `rogan-gladen`."""
+    recommended: str | None = None
+    """Which of them; None where nothing is certified."""
+    reason: str = ""
+    """Why this one, or why none."""
+    warnings: tuple[str, ...] = ()
+    classes: ClassRates | None = None
+    agreement: Mapping[str, Estimate] = field(factory=dict)
+    """Of the judge with people: the coefficients, and sensitivity, specificity and predictive values of verdicts."""
+    influence: Mapping[str, float] = field(factory=dict)
+    """`{question: what it adds to the recommended estimate}`, for differences."""
+
+    @property
+    def certified(self) -> Estimate | None:
+        return self.estimates.get(self.recommended or "")
+
+
+def row_of(found: Beside, *, drawn: bool) -> Row:
+    """Estimates and agreement of one target. `drawn`: by a plan; labels of answers that somebody chose give agreement
+    on these answers and no rate of all."""
+    labelled = found.labelled
+    row = Row(
+        target=found.target,
+        judge=found.judge,
+        model=found.model,
+        items=len(found.ids),
+        labels=len(labelled),
+        questions=len({found.questions[place] for place in labelled}),
+        annotators=len(found.annotators),
+        agreement=_agreement(found) if found.model is None else {},
+    )
+    if not drawn:
+        return evolve(row, reason="the answers were chosen by hand: this is agreement on these answers, no rate of all")
+    if not found.numeric:
+        return evolve(row, reason="classes have no mean; see how far the judge agrees with people")
+    if len(labelled) < LEAST_LABELS:
+        missing = LEAST_LABELS - len(labelled)
+        return evolve(row, reason=f"too few labels: {len(labelled)}; label at least {missing} more")
+    if row.questions < 2:
+        return evolve(row, reason="labels of one question say nothing of others; label answers to others")
+    try:
+        sample = found.sample()
+    except StatisticsError as error:
+        return evolve(row, reason=f"a part of the answers has no label: {error}")
+    return _estimated(row, found, sample)
+
+
+def _estimated(row: Row, found: Beside, sample: Sample) -> Row:
+    """With every estimate, and one of them recommended."""
+    classes, unusable = _classes(sample)
+    few = _few(sample, classes)
+    estimates: dict[str, Estimate] = {}
+    for name, estimator in ESTIMATORS.items():
+        if name == "rogan-gladen" and classes is None:
+            estimates[name] = Estimate(value=None, n=row.labels, method=name, note=unusable)
+        elif few and name in ("people", "ppi", "ppi++"):
+            estimates[name] = _widened(estimator, sample)
+        else:
+            estimates[name] = estimator(sample)
+    guesses = classes is not None and classes.refusal().startswith("the judge says little")
+    name, reason = ("people", f"{classes.refusal()}: labels alone count") if classes and guesses else _choice(sample)
+    if estimates[name].interval is None:
+        return evolve(row, estimates=estimates, classes=classes, reason=estimates[name].note)
+    by_question = dict.fromkeys(found.questions)
+    shares = influence(sample, power_tuning(sample) if name == "ppi++" else 0.0)
+    return evolve(
+        row,
+        estimates=estimates,
+        recommended=name,
+        reason=reason,
+        classes=classes,
+        warnings=(*_warnings(found, sample), *([few] if few else [])),
+        influence={question: float(share) for question, share in zip(by_question, shares, strict=True)},
+    )
+
+
+def _choice(sample: Sample) -> tuple[str, str]:
+    power = power_tuning(sample)
+    if not power:
+        return "people", "the judge does not go with people's labels, so it adds nothing to them"
+    return "ppi++", f"uses the judge as far as it goes with people's labels ({power:.2f} of its correction)"
+
+
+def _classes(sample: Sample) -> tuple[ClassRates | None, str]:
+    """How often the judge is right on either class; None with the reason where that is not known."""
+    try:
+        return class_rates(sample), ""
+    except StatisticsError as error:
+        return None, str(error)
+
+
+def _few(sample: Sample, classes: ClassRates | None) -> str:
+    """What is said where labels are few; empty where they are enough."""
+    labels = len(sample.labelled)
+    rarer = min(classes.positives, classes.negatives) if classes is not None else 0
+    if labels >= FEW_LABELS and (not sample.binary or rarer >= FEW_OF_CLASS):
+        return ""
+    what = f"{rarer} of the rarer class" if labels >= FEW_LABELS else plural(labels, "label")
+    return f"few labels ({what}): intervals are the wider ones of normal theory and of draws of whole questions"
+
+
+def _widened(estimator: Callable[[Sample], Estimate], sample: Sample) -> Estimate:
+    """With the interval of the percentiles of draws where it reaches further."""
+    found = estimator(sample)
+    if found.interval is None:
+        return found
+    rng, values, strata = np.random.default_rng(SEED), [], np.unique(sample.strata)
+    for _ in range(RESAMPLES):
+        drawn = sample.drawn(rng)
+        if len(np.unique(drawn.strata[drawn.labelled])) == len(strata) == len(np.unique(drawn.strata)):
+            values.append(estimator(drawn).value or 0.0)
+    if len(values) < RESAMPLES / 2:  # strata with one or two labels are mostly missing
+        return found
+    level = found.interval.level
+    low, high = (float(limit) for limit in np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
+    low, high = min(low, found.interval.low), max(high, found.interval.high)
+    return evolve(found, interval=Interval(low, high, level, f"{found.interval.method}, questions drawn whole"))
+
+
+def _warnings(found: Beside, sample: Sample) -> list[str]:
+    said = []
+    if (chance := _chance_of_draw(sample)) < UNLIKELY:
+        said.append(
+            f"the judge passes the labelled answers at another rate than the rest (chance {chance:.2g}): were they "
+            "labelled in the order in which they were drawn?"
+        )
+    people, judge = _disagreement(found)
+    if people is not None and people > judge:
+        said.append(
+            f"people disagree with each other ({people:.0%} of pairs) more than with the judge ({judge:.0%}): the rate "
+            "is what they would say on average"
+        )
+    return said
+
+
+def _chance_of_draw(sample: Sample) -> float:
+    """Of a draw in which the judge passes as many of the labelled answers, or a less likely number, in some stratum:
+    the smallest one, times the strata."""
+    if not sample.binary:
+        return 1.0
+    labelled, strata, found = np.isin(np.arange(len(sample.judge)), sample.labelled), np.unique(sample.strata), []
+    for stratum in strata:
+        inside = sample.strata == stratum
+        passes, chosen = sample.judge[inside] == 1, labelled[inside]
+        counts = (passes & chosen).sum(), chosen.sum(), passes.sum(), len(passes)
+        found.append(exact_chance(*map(int, counts)))
+    return min(min(found) * len(strata), 1.0)
+
+
+def exact_chance(seen: int, drawn: int, passes: int, items: int) -> float:
+    """Fisher's exact test, two-sided: of as many passes among `drawn` of `items`, `passes` of which pass, or of a
+    number that is less likely. R. A. Fisher, Journal of the Royal Statistical Society 98 (1935) 39-82."""
+
+    def log_ways(of: int, chosen: int) -> float:
+        return math.lgamma(of + 1) - math.lgamma(chosen + 1) - math.lgamma(of - chosen + 1)
+
+    possible = range(max(0, drawn + passes - items), min(drawn, passes) + 1)
+    logs = {k: log_ways(passes, k) + log_ways(items - passes, drawn - k) - log_ways(items, drawn) for k in possible}
+    return min(sum(math.exp(own) for own in logs.values() if own <= logs[seen] + SAME), 1.0)
+
+
+def _disagreement(found: Beside) -> tuple[float | None, float]:
+    """The share of pairs of people who say something else of an answer, and of pairs of a person and the judge."""
+    pairs = apart = other = total = 0
+    for place in found.labelled:
+        values = list(found.people[place].values())
+        pairs += len(values) * (len(values) - 1) // 2
+        apart += sum(one != two for at, one in enumerate(values) for two in values[:at])
+        other += sum(value != found.said[place] for value in values)
+        total += len(values)
+    return (apart / pairs if pairs else None), (other / total if total else 0.0)
+
+
+def _agreement(found: Beside) -> dict[str, Estimate]:
+    """Coefficients over pairs of the judge and each person, and rates of the judge by class where values are 0 or 1."""
+    pairs: list[tuple[float | str, float | str, str]] = [
+        (found.said[place], value, found.questions[place])
+        for place in found.labelled
+        for value in found.people[place].values()
+    ]
+    if not pairs:
+        return {}
+    rows, questions = [pair[:2] for pair in pairs], [pair[2] for pair in pairs]
+    scores = {value for row in rows for value in row}
+    scale: Any = "interval" if found.numeric and not scores <= {0.0, 1.0} else "nominal"
+    try:
+        table = {
+            name: agreement(rows, coefficient, scale, questions, resamples=RESAMPLES)
+            for name, coefficient in COEFFICIENTS.items()
+        }
+    except StatisticsError:  # words beside numbers
+        return {}
+    return {**table, **(_by_class(rows) if scores <= {0.0, 1.0} else {})}
+
+
+def _by_class(rows: list[Any]) -> dict[str, Estimate]:
+    counts: dict[tuple[float, float], int] = defaultdict(int)
+    for judge, person in rows:
+        counts[judge, person] += 1
+    shares = {
+        "sensitivity": (counts[1, 1], counts[0, 1]),
+        "specificity": (counts[0, 0], counts[1, 0]),
+        "positive predictive value": (counts[1, 1], counts[1, 0]),
+        "negative predictive value": (counts[0, 0], counts[0, 1]),
+    }
+    return {name: _share(name, right, wrong) for name, (right, wrong) in shares.items()}
+
+
+def _share(name: str, right: int, wrong: int) -> Estimate:
+    if not right + wrong:
+        return Estimate(value=None, n=0, method=name, note="no label of this class")
+    value = right / (right + wrong)
+    return Estimate(value=value, n=right + wrong, method=name, interval=wilson(value, right + wrong))

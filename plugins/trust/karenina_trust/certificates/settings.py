@@ -1,0 +1,19 @@
+"""Settings: which certificate a run is held against, and what it must come to."""
+
+from __future__ import annotations
+
+from attrs import field, frozen, validators
+
+
+@frozen(kw_only=True)
+class CertificateSettings:
+    """`[plugins.certificates]`."""
+
+    certificate: str | None = None
+    """The certificate that `karenina verify` and `karenina resume` hold a run against when it is done."""
+    min_rate: float | None = field(default=None, validator=validators.optional([validators.ge(0), validators.le(1)]))
+    """What the lower limit of every certified pass rate must reach. In `karenina compare`, that of the later run by
+    the certificate in its directory."""
+    max_drop: float | None = field(default=None, validator=validators.optional([validators.ge(0), validators.le(1)]))
+    """By how much less the later run may pass by certified rates, in `karenina compare`: a part of 1. The lower limit
+    of the difference decides."""

@@ -1,0 +1,82 @@
+"""`karenina label`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from karenina_cli.options.options import COUNT, FILE, benchmark_option, json_option, run_argument
+from karenina_cli.options.sections import examples
+
+FEATURES = ("outcome", "model", "field", "disagreement")
+KINDS = ("verdict", "fields", "traits")
+
+
+@click.command(
+    short_help="Have people label answers of a run, blind.",
+    epilog=examples(
+        "karenina label runs/first --n 50 --annotator anna",
+        "karenina label runs/first --stratify outcome --annotator anna --export anna.csv",
+        "karenina label runs/first --status",
+    ),
+)
+@run_argument
+@click.option("--labels", type=FILE, metavar="FILE", help="The file of labels. Default: labels.json in DIR.")
+@click.option("--n", "size", type=COUNT, metavar="N", help="How many answers are drawn. Default: 50; later: more.")
+@click.option(
+    "--stratify",
+    "by",
+    multiple=True,
+    type=click.Choice(FEATURES),
+    help="Draw as many of each kind: by the outcome, the model, the first wrong field, or whether judges disagree. "
+    "Rates still count each kind with its share. Repeatable. Default: all answers alike.",
+)
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of the draw. Default: 0.")
+@click.option("--annotator", default="", metavar="NAME", help="Who labels.")
+@click.option(
+    "--what",
+    "kinds",
+    multiple=True,
+    type=click.Choice(KINDS),
+    help="Whether the answer is right, what it says of each field, or its traits. Repeatable. Default: verdict.",
+)
+@click.option("--export", "sheet", type=FILE, metavar="FILE", help="Write a sheet to fill in: .csv, .tsv or .xlsx.")
+@click.option("--import", "filled", type=FILE, metavar="FILE", help="Read a sheet that was filled in.")
+@click.option("--status", is_flag=True, help="Say what is labelled, and what more labels would buy.")
+@benchmark_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
+    """Draw answers of the run in DIR by chance and ask a person about them, one after the other. Neither the model nor
+    what judges said is shown. q ends it; the same line again continues.
+
+    The plan of the draw is kept with the labels: who is in which stratum, and how likely it was to be drawn. A larger
+    --n draws more by the same plan. What is labelled belongs to these answers, this judge, its prompt, templates and
+    rubric: karenina certify refuses it beside others.
+
+    Exit codes: 0 labelled, written or read, 1 the run, the file or the sheet cannot be read or does not fit, 2 wrong
+    usage.
+    """
+    sheet, filled, status = options["sheet"], options["filled"], options["status"]
+    if sum((sheet is not None, filled is not None, status)) > 1:
+        raise click.UsageError("--export, --import and --status are three commands; give one", ctx)
+    if options["as_json"] and not status:
+        raise click.UsageError("--json belongs to --status", ctx)
+    if not options["annotator"] and not status and filled is None:
+        raise click.UsageError("say who labels: --annotator NAME", ctx)
+    from .session import Labelling, Wanted
+
+    work, kinds = Labelling(directory, options["labels"]), options["kinds"] or ("verdict",)
+    if status:
+        return work.print_status(kinds, as_json=options["as_json"])
+    if filled is not None:
+        click.echo(f"{len(work.imported(filled, options['annotator']))} labels read: {work.path}")
+        return None
+    names = ("size", "by", "seed", "annotator", "benchmark")
+    wanted = Wanted(kinds=kinds, **{name: options[name] for name in names})
+    if sheet is not None:
+        click.echo(f"{work.exported(sheet, wanted)} answers to label: {sheet}")
+    else:
+        click.echo(f"{work.asked(wanted)} answers labelled: {work.path}")
+    return None
