@@ -34,6 +34,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Gates": (
         *("--min-pass-rate", "--min-coverage", "--must-pass", "--min-pass-per-question", "--max-errors"),
         *("--max-drop", "--fail-on-regression", "--baseline", "--annotations"),
+        *("--certificate", "--min-certified-rate"),
     ),
 }
 """Headings, and the options below each, in this order. All others follow under `Others`."""

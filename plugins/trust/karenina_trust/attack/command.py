@@ -16,7 +16,7 @@ from ..judges.options import TrialCommand, trial_options
     short_help="See which texts in a wrong answer make a judge accept it.",
     epilog=examples(
         "karenina judge attack questions.jsonld --model openai/gpt-4.1 --estimate",
-        "karenina judge attack questions.jsonld --model openai/gpt-4.1 --family delimiters --max-success 0.02",
+        "karenina judge attack questions.jsonld --preset judge --max-success 0.02",
     ),
 )
 @click.argument("benchmark", type=FILE)

@@ -16,7 +16,7 @@ from ..judges.options import TrialCommand, trial_options
     short_help="See whether a judge reads answers rightly whose contents are known.",
     epilog=examples(
         "karenina judge check questions.jsonld --model openai/gpt-4.1 --estimate",
-        "karenina judge check questions.jsonld --model openai/gpt-4.1 --max-misread 0.05",
+        "karenina judge check questions.jsonld --preset judge --max-misread 0.05",
     ),
 )
 @click.argument("benchmark", type=FILE)

@@ -15,6 +15,7 @@ from karenina_cli.options.sections import examples
     epilog=examples(
         "karenina verify questions.jsonld --answers runs/first --out runs/look-2",
         "karenina judge drift runs/first runs/look-* --labels runs/first/labels.json",
+        "karenina judge drift runs/look-* --labels labels.json --floor 0.9",
     ),
 )
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))

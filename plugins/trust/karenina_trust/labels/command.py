@@ -17,7 +17,7 @@ KINDS = ("verdict", "fields", "traits")
     short_help="Have people label answers of a run, blind.",
     epilog=examples(
         "karenina label runs/first --n 50 --annotator anna",
-        "karenina label runs/first --stratify outcome --annotator anna --export anna.csv",
+        "karenina label runs/first --annotator anna --stratify outcome --export a.csv",
         "karenina label runs/first --status",
     ),
 )
