@@ -87,7 +87,7 @@ async def _runtime_rows(items: int, turn: float) -> list[Row]:
     most = f"{len(memory) - 1} workers, the largest {max(memory):.0f} MB"
     return [
         Row("sandbox, verify", median(verify), 0.1, median(verify) / bare, few, yardstick=turn),
-        Row("a bare message", bare, None, 1.0, "to another process and back, no sandbox; wall", yardstick=turn),
+        Row("a bare message", bare, None, 1.0, "to another process and back, no sandbox; wall"),
         Row("sandbox, start of a template", median(starts), 10.0, None, f"of {len(starts)}; wall", yardstick=turn),
         Row("sandbox, next item after a kill", median(after), 10.0, None, "wall", yardstick=turn),
         Row("sandbox, its server", memory[0], 150.0, None, f"after {len(starts)} templates; {most}", unit="MB"),

@@ -74,6 +74,7 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "resume, 150 items, finished": None,
         "resume, 150 items, half done": None,
         "sandbox, verify": 0.1,
+        "a bare message": None,
         "sandbox, start of a template": 10,
         "sandbox, next item after a kill": 10,
         "sandbox, its server": 150,

@@ -188,9 +188,12 @@ class Worker:
             raise NoReply("something that it was not asked for")
         text = body[TOKEN:]
         try:
-            found = _decode(text.decode())
+            characters = text.decode()
+            found, end = _read_value(characters)
         except (ValueError, RecursionError) as error:
             raise NoReply(f"what cannot be read ({error})") from None
+        if end < len(characters):
+            raise NoReply("something behind its JSON")
         if not isinstance(found, dict):
             raise NoReply("no JSON object")
         if text.count(b"[") + text.count(b"{") > DEEPEST and _depth(found) > DEEPEST:
@@ -210,7 +213,8 @@ def _finite(word: str) -> float:
     return number if math.isfinite(number) else _refuse(word)
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode
+_read_value = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).raw_decode
+"""A value and where it ends. No reply has white space around it, which would be looked for."""
 
 
 def _depth(value: Any) -> int:

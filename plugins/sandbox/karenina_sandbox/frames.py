@@ -24,6 +24,7 @@ can pass for a reply."""
 
 
 _write = json.JSONEncoder(default=repr).encode
+_read = json.JSONDecoder().raw_decode
 
 
 def framed(token: bytes, message: Mapping[str, Any]) -> bytes:
@@ -43,7 +44,8 @@ def read_frame(descriptor: int) -> tuple[bytes, Any] | None:
         found += part
         if len(found) >= HEADER.size:
             whole = HEADER.size + HEADER.unpack_from(found)[0]
-    return bytes(found[HEADER.size :][:TOKEN]), json.loads(found[HEADER.size + TOKEN :].decode())
+    message, _ = _read(found[HEADER.size + TOKEN :].decode())
+    return bytes(found[HEADER.size : HEADER.size + TOKEN]), message
 
 
 def write_all(descriptor: int, data: bytes) -> None:

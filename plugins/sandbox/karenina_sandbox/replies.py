@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import field, frozen
@@ -58,12 +58,8 @@ def verdict(said: Mapping[str, Any], names: frozenset[str]) -> FieldVerdict:
     usable = (
         isinstance(result, bool)
         and isinstance(stable, bool)
-        and isinstance(results, dict)
-        and isinstance(scores, dict)
-        and results.keys() <= names
-        and scores.keys() <= names
-        and all(value is None or isinstance(value, bool) for value in results.values())
-        and all(value is None or (_is_number(value) and 0 <= value <= 1) for value in scores.values())
+        and _are_of(results, names, _is_passed)
+        and _are_of(scores, names, _is_credit)
         and (strategy is None or isinstance(strategy, str))
         and isinstance(remarks, list)
         and all(isinstance(remark, str) for remark in remarks)
@@ -87,6 +83,19 @@ def regex_verdict(said: Mapping[str, Any]) -> RegexVerdict:
     except (ConfigError, ValueError) as error:
         raise _unusable("what the patterns found", error) from None
     return found
+
+
+def _are_of(found: Any, names: frozenset[str], fits: Callable[[Any], bool]) -> bool:
+    """Whether it has values for some of the fields. Of most templates it is empty."""
+    return isinstance(found, dict) and (not found or (found.keys() <= names and all(map(fits, found.values()))))
+
+
+def _is_passed(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _is_credit(value: Any) -> bool:
+    return value is None or (_is_number(value) and 0 <= value <= 1)
 
 
 def _is_number(value: Any) -> bool:

@@ -60,6 +60,7 @@ def test_an_honest_reply_is_read(answer: Answer) -> None:
         (HEADER.pack(MOST_REPLY * 4), "bytes"),
         (HEADER.pack(3) + b"abc", "bytes"),
         (frame(b"[1]"), "no JSON object"),
+        (frame(b"{} {}"), "behind its JSON"),
         (frame(b"not json"), "cannot be read"),
         (frame(b'{"x": NaN}'), "cannot be read"),
         (frame(b'{"x": -Infinity}'), "cannot be read"),

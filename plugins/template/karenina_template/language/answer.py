@@ -141,6 +141,7 @@ class BaseAnswer(BaseModel):
         }
         cls.__strategy__ = _declared_strategy(cls)
         cls.__tree__ = cls.__strategy__ or AllOf(map(FieldCheck, cls.__verified__))
+        _set_at_once(cls)
         if cls.__pydantic_complete__:
             read_ground_truths(cls)
         if cls.__verified__:
@@ -169,6 +170,22 @@ class BaseAnswer(BaseModel):
 def verification_of(info: Any) -> Verification | None:
     """The verification metadata of a pydantic field, if it has any."""
     return next((item for item in info.metadata if isinstance(item, Verification)), None)
+
+
+def _set_at_once(cls: type[BaseAnswer]) -> None:
+    """Have the hook set `self.correct` and `self.regex` as pydantic would, which looks at the class each time: that
+    takes longer than most hooks."""
+    config = cls.model_config
+    if config.get("extra") == "allow" and not (config.get("frozen") or config.get("validate_assignment")):
+        for name in {"correct", "regex"} - cls.__class_vars__:
+            if not hasattr(cls, name):
+                cls.__pydantic_setattr_handlers__[name] = _set_extra
+
+
+def _set_extra(model: BaseModel, name: str, value: Any) -> None:
+    assert model.__pydantic_extra__ is not None
+    model.__pydantic_extra__[name] = value
+    model.__pydantic_fields_set__.add(name)
 
 
 def read_ground_truths(cls: type[BaseAnswer]) -> None:

@@ -28,7 +28,7 @@ class author_code:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, TemplateError) or not isinstance(error, (Exception, SystemExit)):
+        if error is None or isinstance(error, TemplateError) or not isinstance(error, (Exception, SystemExit)):
             return
         problem = f"{self._what} raised {one_line(error, _LONGEST)}{line_in(self._module, error)}"
         raise TemplateError(problem) from error
