@@ -33,8 +33,8 @@ NEVER_ANSWERED = {
     "auth": "{} refuses the key ({} of {} requests failed, the last one with: {}); give it a key that is valid",
     UNKNOWN: "{} is not known there ({} of {} requests failed, the last one with: {}); see whether the "
     "name of the model and the address are right, and whether it is loaded",
-    "server": "{} has only failed ({} of {} requests, the last one with: {}); see the log of its server, and whether it "
-    "has the memory for its model",
+    "server": "{} has only failed ({} of {} requests, the last one with: {}); see the log of its server, and whether "
+    "it has the memory for its model",
     "timeout": "{} has answered nothing in time ({} of {} requests, the last one with: {}); see whether its server "
     "works, or give it longer (--set run.request_timeout=600)",
 }
