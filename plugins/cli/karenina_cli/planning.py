@@ -257,14 +257,14 @@ def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         }
         parts = _validation_parts(benchmark, found, trusting)
         parts += [part for section in sections for part in section_parts(section)]
-        if found.usable:
-            parts += ["", *_next(path, found)]
+        sound = found.tight and all(section.usable for section in sections)
+        if found.usable and sound and (lines := _next(path, benchmark, found)):
+            parts += ["", *lines]
         print_found(merged(document, sections), parts, out, as_json=options["as_json"])
         for problem in (*found.problems, *(problem for section in sections for problem in section.problems)):
             note(f"Error: {problem}")
     if not found.usable:
         return COULD_NOT_RUN
-    sound = found.tight and all(section.usable for section in sections)
     return GATE_FAILED if options["strict"] and not sound else OK
 
 
@@ -341,15 +341,15 @@ def _validation_parts(benchmark: BenchmarkData, found: Validation, trusting: str
     ]
 
 
-def _next(path: Path, found: Validation) -> list[Part]:
-    """What to type next, of templates that can be used."""
-    states, file = {question.state for question in found.questions}, shlex.quote(str(path))
+def _next(path: Path, benchmark: BenchmarkData, found: Validation) -> list[Part]:
+    """What to type next, of templates that can be used and give nothing away."""
+    file, missing = shlex.quote(str(path)), [row.id for row in found.questions if row.state == "no_template"]
     lines: list[Part] = []
-    if "no_template" in states:
+    if any(question.raw_answer.strip() for question in benchmark.questions if question.id in missing):
         lines.append(
             f"To have templates drafted: karenina benchmark draft {file} -o drafted.jsonld --model PROVIDER/NAME"
         )
-    if "ok" in states:
+    if any(row.state == "ok" for row in found.questions):
         lines.append(f"Next: karenina verify {file} --model PROVIDER/NAME")
     return lines
 

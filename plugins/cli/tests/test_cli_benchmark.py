@@ -75,6 +75,7 @@ def test_a_sound_benchmark(run: Run, write_benchmark: Files) -> None:
     assert result.exit_code == 0
     assert "Capitals: 2 questions, 2 templates can be used" in result.stdout
     assert "No template gives its answer away." in result.stdout
+    assert result.stdout.endswith(f"Next: karenina verify {path} --model PROVIDER/NAME\n")
     document, code = validate(run, path)
     assert code == 0
     assert document["usable"] is True
@@ -89,6 +90,7 @@ def test_a_template_that_gives_its_answer_away_is_reported_and_fails_a_strict_ch
 ) -> None:
     path = write_benchmark("q0", template=TELLING)
     shown = run("benchmark", "validate", path)
+    assert "Next:" not in shown.stdout
     assert shown.exit_code == 0
     assert re.search(r"Leaks: .*\n.*\n +q0 +capital +description +the description of 'capital' says", shown.stdout)
     assert "Findings: 1 leak" in shown.stdout

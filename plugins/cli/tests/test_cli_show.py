@@ -266,3 +266,23 @@ def test_tokens_that_nobody_told_are_not_shown_as_zero(run: Run, write_run: Call
     (generation,) = [row for row in rows if row[:1] == ["generation"]]
     assert parsing[2:] == ["1", "0", "unknown", "unknown", "unknown"]
     assert generation[4:] == ["at", "least", "1234", "at", "least", "56", "unknown"]
+
+
+def test_the_latest_run_needs_no_name(
+    run: Run, write_benchmark: Callable[..., Path], write_answers: Callable[..., Path]
+) -> None:
+    refused = run("show", "latest")
+    assert (refused.exit_code, "there is no run under karenina-runs here" in refused.stderr) == (1, True)
+    answers = write_answers(q0="Paris", q1="Rome")
+    for name in ("zebra", "ape"):  # the time counts, not the name
+        path = write_benchmark("q0", "q1", name=f"{name}.jsonld")
+        assert run("verify", path, "--answering-interface", "manual", "--manual-traces", answers).exit_code == 0
+    Path("karenina-runs/zz-99999999T000000000000Z").mkdir()
+    (ape,) = Path("karenina-runs").glob("ape-*")
+    for command in (("show",), ("status",), ("report",), ("export", "-o", "out.csv"), ("compare",)):
+        result = run(command[0], "latest", *command[1:])
+        assert result.exit_code == 0, result.output
+    assert f"karenina show {ape}" in run("status", "latest").stdout
+    assert (ape / "report.html").is_file()
+    Path("latest").mkdir()
+    assert "latest is no run directory" in run("status", "latest").stderr

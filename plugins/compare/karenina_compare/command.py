@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 from karenina_cli.options.gates import item_gate_options
-from karenina_cli.options.options import json_option, settings_options
+from karenina_cli.options.options import RUN, json_option, settings_options
 from karenina_cli.options.sections import examples
 
 
@@ -31,8 +31,8 @@ SHARE = Share(0, 1)
         "karenina compare runs/before runs/after", "karenina compare runs/before runs/after --fail-on-regression"
     ),
 )
-@click.argument("dir_a", metavar="DIR_A", type=click.Path(path_type=Path))
-@click.argument("dir_b", metavar="[DIR_B]", type=click.Path(path_type=Path), required=False)
+@click.argument("dir_a", metavar="DIR_A", type=RUN)
+@click.argument("dir_b", metavar="[DIR_B]", type=RUN, required=False)
 @click.option(
     "--metric",
     "metrics",

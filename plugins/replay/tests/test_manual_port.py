@@ -116,7 +116,8 @@ def test_a_question_without_an_answer_is_named_with_the_keys_that_would_do() -> 
     assert failed.value.kind == "invalid_request"
     assert str(failed.value) == (
         f"no answer was recorded for question 'capital-of-france' ({QUESTION}) (did you mean 'capital-of-franc'?); "
-        "there are 2 answers. A key is a question's id, its exact text, or the MD5 of its text as 32 hexadecimal digits"
+        "the file has 2 answers. A key is a question's id, its exact text, or the MD5 of its text as 32 hexadecimal "
+        "digits"
     )
 
 

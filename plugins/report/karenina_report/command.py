@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from karenina_cli.options.options import run_argument
 from karenina_cli.options.sections import examples
 
 
@@ -12,7 +13,7 @@ from karenina_cli.options.sections import examples
     short_help="Write the results of a run as one HTML page.",
     epilog=examples("karenina report runs/first", "karenina report runs/first -o first.html --cluster-by keyword"),
 )
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@run_argument
 @click.option(
     "-o",
     "--output",

@@ -209,7 +209,7 @@ class LaneState:
         return max(self._alone_until - now, 0.0)
 
     def slowed(self, now: float) -> str:
-        """What refusals and failures mean now, such as `waits 12 s` or `a call every 0.4 s`; empty where all is taken."""
+        """What refusals and failures mean now: `waits 12 s`, or `a call every 0.4 s`; empty where there are none."""
         if self.closed is not None:
             return "asked no more"
         pause = max(self.alone_for(now), self.adaptive.paused_until - now)

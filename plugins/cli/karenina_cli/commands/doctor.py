@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..options.options import json_option
+from ..options.options import RUN, json_option
 from ..options.sections import examples
 
 
@@ -14,7 +14,7 @@ from ..options.sections import examples
     short_help="Check whether karenina can work here, or whether a run's journal is whole.",
     epilog=examples("karenina doctor", "karenina doctor runs/first"),
 )
-@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.argument("directory", metavar="[DIR]", required=False, type=RUN)
 @click.option("--deep", is_flag=True, help="Also import what every adapter needs, each in a process of its own.")
 @click.option("--replace", is_flag=True, help="Replace the damaged journal by what could be saved of it.")
 @json_option

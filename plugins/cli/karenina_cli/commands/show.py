@@ -12,7 +12,7 @@ from ..options.sections import examples
 
 @click.command(
     short_help="Explain the results of a run.",
-    epilog=examples("karenina show runs/first", "karenina show runs/first 3 --model gpt-4.1-mini"),
+    epilog=examples("karenina show latest", "karenina show runs/first 3 --model gpt-4.1-mini"),
 )
 @run_argument
 @click.argument("question_id", metavar="[QUESTION]", required=False)

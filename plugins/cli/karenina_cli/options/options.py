@@ -14,6 +14,23 @@ COUNT = click.IntRange(min=1)
 MODES = ("template_only", "template_and_rubric", "rubric_only")
 
 
+class RunFolder(click.Path):
+    """The directory of a run; `latest` is the one under karenina-runs that began last, unless a file is called so."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value) == "latest" and not Path(value).exists():
+            from karenina_runs.folder.directory import latest_run  # only where it is typed
+
+            value = latest_run()
+        return super().convert(value, param, ctx)
+
+
+RUN = RunFolder()
+
+
 def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Several options as one decorator; help lists them in this order."""
 
@@ -32,7 +49,7 @@ def _has_value(ctx: click.Context, parameter: click.Parameter, values: tuple[str
     return values
 
 
-run_argument = click.argument("directory", metavar="DIR", type=FILE)
+run_argument = click.argument("directory", metavar="DIR", type=RUN)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 benchmark_option = click.option(
     "--benchmark", type=FILE, metavar="FILE", help="The benchmark of the run, where its file is elsewhere now."

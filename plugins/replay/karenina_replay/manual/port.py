@@ -10,7 +10,7 @@ from karenina_calls.models.pydantic_replies import ParsesModels
 from karenina_calls.ports.text import sanitize, with_texts
 from karenina_vocabulary.tasks import PromptTask
 
-from karenina_core.errors import ParseError, PortError, did_you_mean, shortened
+from karenina_core.errors import ParseError, PortError, did_you_mean, plural, shortened
 from karenina_core.ports.values import CallContext, LLMResponse, OutputFormat, ParsePortResult, PortCapabilities
 from karenina_core.values.config import ManualAnswer, ModelConfig
 from karenina_core.values.message import Message, UsageMetadata
@@ -83,8 +83,8 @@ class ManualPort(ParsesModels):
                 return self._answers[key]
         raise PortError(
             f"no answer was recorded for {_named(call)}{did_you_mean(call.question_id, self._answers)}; "
-            f"there are {len(self._answers)} answers. A key is a question's id, its exact text, or the MD5 of its text "
-            "as 32 hexadecimal digits",
+            f"the file has {plural(len(self._answers), 'answer')}. A key is a question's id, its exact text, or the MD5 "
+            "of its text as 32 hexadecimal digits",
             kind="invalid_request",
         )
 

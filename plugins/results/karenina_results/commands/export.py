@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from karenina_cli.options.options import run_argument
 from karenina_cli.options.sections import examples
 
 
@@ -12,7 +13,7 @@ from karenina_cli.options.sections import examples
     short_help="Write the results of a run in another file format.",
     epilog=examples("karenina export runs/first -o first.csv", "karenina export runs/first -o first.parquet"),
 )
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@run_argument
 @click.option(
     "--format",
     "format_",

@@ -70,10 +70,21 @@ MOST_PROCESSES = 20
 OF_FINGERPRINT = ("questions", "settings", "models", "code")
 
 
+RUNS = Path("karenina-runs")
+
+
+def latest_run() -> Path:
+    """The run directory under `RUNS` with the last time in its name. Raises ConfigError where there is none."""
+    found = [folder for folder in RUNS.glob("*-*Z") if (folder / MANIFEST).is_file()]
+    if not found:
+        raise ConfigError(f"there is no run under {RUNS} here; name the directory of the run")
+    return max(found, key=lambda folder: folder.name.rpartition("-")[2])
+
+
 def default_directory(label: str) -> Path:
     """`karenina-runs/<label>-<UTC time>` in the working directory."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in label).strip("-.") or "run"
-    return Path("karenina-runs") / f"{safe[:60]}-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
+    return RUNS / f"{safe[:60]}-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
 
 
 class RunDirectory:
