@@ -31,15 +31,17 @@ def report_on(path: Path, output: Path | None = None, *, cluster: Cluster | None
 
     Raises BenchmarkError where the results cannot be read, and what `write_report` raises.
     """
+    from karenina_runs.execute.watchdogs import fewer_collections
     from karenina_runs.results.results import VerificationResultSet
     from karenina_runs.results.stored import stored_results
 
-    from .texts import without_texts
+    from .texts import WithoutTexts
 
     stored = stored_results(path)
     file = output or stored.directory / NAME
-    results = VerificationResultSet.load(path, keep=without_texts)
-    return _written(results, file, stored.manifest, cluster, stored)
+    with fewer_collections():
+        results = VerificationResultSet.load(path, keep=WithoutTexts())
+        return _written(results, file, stored.manifest, cluster, stored)
 
 
 def write_report(

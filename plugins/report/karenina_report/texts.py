@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -87,10 +87,30 @@ def without_secrets(found: Any, name: str = "") -> Any:
     return SECRET if is_secret and isinstance(found, str) and found else found
 
 
-def without_texts(result: VerificationResult) -> VerificationResult:
-    """The result without what the overview does not look at and what is most of it: what was sent and replied, and the
-    trail's reasons."""
-    generation = evolve(
-        result.generation, raw_llm_response="", trace_messages=(), conversation_context=(), agent_metrics=None
-    )
-    return evolve(result, generation=generation, evaluation_input=None)
+class WithoutTexts:
+    """Results without what the overview does not look at and what is most of them: what was sent and replied, times and
+    reasons of the trail. What many results have alike they share."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Any] = {}
+
+    def __call__(self, result: VerificationResult) -> VerificationResult:
+        about = result.metadata
+        about = evolve(about, **{name: self._once(getattr(about, name)) for name in ("answering", "parsing")})
+        generation = evolve(
+            result.generation, raw_llm_response="", trace_messages=(), conversation_context=(), agent_metrics=None
+        )
+        stages = tuple((entry.stage, entry.status) for entry in result.trail)
+        if (trail := self._known.get(stages)) is None:
+            trail = self._known[stages] = tuple(evolve(entry, seconds=0.0, reason="") for entry in result.trail)
+        changed: dict[str, Any] = {"evaluation_input": None, "trail": trail}
+        if (rubric := result.rubric) is not None:
+            alike = {name: self._data(getattr(rubric, name)) for name in ("trait_scales", "trait_provenance")}
+            changed["rubric"] = evolve(rubric, **alike)
+        return evolve(result, metadata=about, generation=generation, **changed)
+
+    def _once(self, value: Hashable) -> Any:
+        return self._known.setdefault(value, value)
+
+    def _data(self, value: Any) -> Any:
+        return self._known.setdefault(repr(value), value)

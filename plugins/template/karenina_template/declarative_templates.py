@@ -37,6 +37,9 @@ from .shapes import Shapes
 
 _TYPES: Mapping[str, Any] = {name: type_ for type_, name in TYPES.items()} | {"list_str": list[str]}
 _shapes = Shapes()
+SHORT = 4_000
+"""Characters of a template that is loaded where it is asked for: it takes one to five milliseconds, and a thread for it
+half a millisecond more. In a longer one, or where patterns are read and tried, a thread holds up no other item."""
 
 
 @frozen(kw_only=True)
@@ -70,6 +73,8 @@ class DeclarativeRuntime:
 
     async def load(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
         """Check the description and make a template class of it. Raises TemplateError with every problem."""
+        if len(text) <= SHORT and not any(name in text for name, cls in primitives.items() if _may_take_long(cls)):
+            return self._loaded(text, primitives)
         return (await in_own_thread(lambda: self._loaded(text, primitives), THREAD)).result()
 
     def _loaded(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
@@ -125,6 +130,10 @@ def _examined(
         declared[item.name] = _field(item, primitives, wrong)
         problems += [Problem(f"fields[{number}].{problem.path}".rstrip("."), problem.message) for problem in wrong]
     return spec, declared, strategy, problems
+
+
+def _may_take_long(primitive: type) -> bool:
+    return getattr(primitive, "may_take_long", True)
 
 
 def _shape_key(spec: _TemplateSpec) -> Hashable:

@@ -25,6 +25,7 @@ from .language.verification import Comparison, Evidence, Finding, check_evidence
 from .lint.lint import lint_schema
 from .lint.patterns import accepted_by
 from .rules import check_class, null_warnings
+from .shapes import schema_of_shape
 
 THREAD = "karenina-template"
 """What may take long (checks of a template, searches for its patterns) holds up no other item there."""
@@ -44,7 +45,7 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None, aside
     with author_code("preparing the template", module):
         extraction_class(cls)
         correct = check_class(cls)
-        schema = cls.__dict__.get("__schema__") or judge_schema(cls)
+        schema = schema_of_shape(cls) or plain(judge_schema(cls))
     expected = {name: verification.ground_truth for name, verification in cls.__verified__.items()} | correct
     keys = keys_of(cls)
     # A placeholder in place of a ground truth gives nothing away.
@@ -59,7 +60,7 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None, aside
         warnings=(*leaks, *_left_out(cls), *null_warnings(cls, correct)),
         fields=tuple(_field(cls, name) for name in keys),
         trace_fields=tuple(_field(cls, name) for name in cls.__verified__ if name not in keys),
-        schema=json.dumps(plain(schema)),
+        schema=json.dumps(schema),
         ground_truth=json.dumps(plain(expected)),
         keep=keep,
         aside=aside,

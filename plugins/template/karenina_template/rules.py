@@ -35,6 +35,7 @@ from .language.primitives.numeric import (
 from .language.searches import pattern_problems
 from .language.to_json import plain, shown
 from .language.verification import Verification
+from .shapes import schema_of_shape
 
 _NEAR = (DateTolerance, NumericGraded, NumericMaximum, NumericMinimum, NumericThresholdGraded, NumericTolerance)
 """What accepts more than the ground truth, so that this need not be a value which the field can hold."""
@@ -170,8 +171,13 @@ def _own_words(primitive: VerificationPrimitive) -> str:
 def check_class(cls: type[BaseAnswer]) -> dict[str, Any]:
     """What the class's hook puts into `self.correct`, once the class is known to keep every rule.
 
-    Raises TemplateError naming everything that is wrong.
+    Of a template that shares its shape with another one only what is its own is looked at: it has no hook, and no
+    method of an author's. Raises TemplateError naming everything that is wrong.
     """
+    if schema_of_shape(cls) is not None:
+        if problems := rehearsal_problems(cls):
+            raise TemplateError(f"class {cls.__name__}: " + "; ".join(problems))
+        return {}
     with author_code("the hook that sets self.correct", cls.__module__):
         trial = _trial(cls)
         correct, regex = getattr(trial, "correct", None), getattr(trial, "regex", None)

@@ -68,6 +68,12 @@ class Shape:
         return {**self.schema, "properties": properties}
 
 
+def schema_of_shape(template: type[BaseAnswer]) -> dict[str, Any] | None:
+    """The judge's schema of a template that a shape has made, which is JSON data already; None of any other."""
+    found: dict[str, Any] | None = template.__dict__.get("__schema__")
+    return found
+
+
 def _as(info: Any, declared: Any) -> Any:
     """The field of a class, as another template declares it."""
     if declared is None:

@@ -203,7 +203,7 @@ def read_traits(part: RubricPart | None) -> list[TraitOutcome]:
     stored: dict[tuple[str, str], Any] = {}
     for type_name, scores in typed_scores(part):
         for key, value in scores.items():
-            if not _is_field(part, type_name, key, scores):
+            if "." not in key or not _is_field(part, type_name, key, scores):
                 stored.setdefault((key, type_name), value)
                 continue
             owner, _, name = key.partition(".")
@@ -215,12 +215,13 @@ def read_traits(part: RubricPart | None) -> list[TraitOutcome]:
         found: str | None = (part.trait_scales.get(name) or {}).get("type")
         return found
 
-    # Where traits of several types have one name, what is stored by it is about the trait of the type of its scale.
-    bare = evolve(part, trait_scales={}, trait_states={}, trait_details={}, dynamic_rubric_skipped_traits={})
-    found = [
-        _outcome(part if types[name] == 1 or scale_type(name) in (None, type_name) else bare, name, type_name, value)
-        for (name, type_name), value in stored.items()
-    ]
+    found = []
+    for (name, type_name), value in stored.items():
+        about = part
+        if types[name] > 1 and scale_type(name) not in (None, type_name):
+            # What is stored by the name of traits of several types is about the trait of the type of its scale.
+            about = evolve(part, trait_scales={}, trait_states={}, trait_details={}, dynamic_rubric_skipped_traits={})
+        found.append(_outcome(about, name, type_name, value))
     others = dict.fromkeys((*part.trait_states, *part.dynamic_rubric_skipped_traits))
     return found + [_outcome(part, name, None, None) for name in others if name not in types]
 

@@ -44,6 +44,7 @@ _OTHERS = (
     *("exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "minProperties"),
     *("maxProperties", "uniqueItems", "readOnly", "writeOnly", "deprecated"),
 )
+_STEPS = frozenset((*_NAMED, *_LISTED, *_SINGLE, "$ref", "properties"))
 _KEYWORDS = frozenset((*_NAMED, *_LISTED, *_SINGLE, *_DEFINITIONS, *_OTHERS))
 
 
@@ -127,6 +128,8 @@ def _nodes(
     if not isinstance(node, Mapping):
         return
     yield path, node
+    if _STEPS.isdisjoint(node):  # as for most nodes: there is nothing inside
+        return
     reference = node.get("$ref")
     if isinstance(reference, str) and reference not in followed:
         target: Any = schema

@@ -237,8 +237,8 @@ class Targets:
 
     def candidates(self, text: str) -> list[Scalar]:
         """The values that the text may name, by how they begin; it is searched for no others."""
-        where = prepared(text)
-        numbers = {number for head in (ANY, *where.heads, *where.numbers) for number in self._by_head.get(head, ())}
+        begun = prepared(text).among(self._by_head.keys())
+        numbers = {number for head in (ANY, *begun) for number in self._by_head.get(head, ())}
         return [self.values[number] for number in sorted(numbers)]
 
     def named_in(self, text: str) -> dict[Scalar, list[Mention]]:

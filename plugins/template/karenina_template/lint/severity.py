@@ -329,15 +329,10 @@ def _text(place: Place) -> tuple[str, str]:
 def _held(place: Place, wanted: frozenset[Hashable]) -> set[Hashable]:
     """Those of the wanted keys that occur in this place."""
     if place.where not in (*_DATA, "extra"):
-        return _begun(str(place.value), wanted)
+        return prepared(str(place.value)).among(wanted)
     found: set[Hashable] = set()
     for keys, scalar in scalars(place.value):
         found.update(wanted.intersection(keys_of_data(scalar)))
         for text in (*keys, scalar):
-            found |= _begun(text, wanted) if isinstance(text, str) else set()
+            found |= prepared(text).among(wanted) if isinstance(text, str) else set()
     return found
-
-
-def _begun(text: str, wanted: frozenset[Hashable]) -> set[Hashable]:
-    where = prepared(text)
-    return {key for keys in (where.heads, where.numbers) for key in keys if key in wanted}

@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from attrs import frozen
@@ -21,6 +21,9 @@ Span = tuple[int, int]
 
 _HEADS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """How many letters and digits a beginning may have by which values are looked up."""
+_FEW = 64
+"""Beginnings for which a text is searched one by one; for more of them all of its own are listed, which takes ten times
+as long as a search for one. Chosen: a schema seldom has so many values."""
 _RUN = re.compile(r"[^\W\d_]+|\d+")
 _GAP = re.compile(r"[\W_]*")
 _DASHES = frozenset("-‐‑–")
@@ -83,6 +86,20 @@ class Searchable:
             starts.setdefault(head, []).append(start)
         return starts
 
+    @functools.cached_property
+    def _joined(self) -> tuple[str, frozenset[int]]:
+        """Its letters and digits alone, and where in these a run of them begins."""
+        runs = _RUN.findall(self.text)
+        return "".join(runs), frozenset(itertools.accumulate(map(len, runs), initial=0))
+
+    def begins(self, head: str) -> bool:
+        """Whether its letters and digits begin like this somewhere: whether `heads` has it."""
+        joined, begins = self._joined
+        start = joined.find(head)
+        while start >= 0 and start not in begins:
+            start = joined.find(head, start + 1)
+        return start >= 0
+
     def heads(self) -> Iterator[tuple[str, int]]:
         runs = list(_RUN.finditer(self.text))
         joined, begin = "".join(run[0] for run in runs), 0
@@ -130,11 +147,24 @@ class PreparedText:
                 spans.setdefault(value, []).append(found.span())
         return spans
 
+    def among(self, wanted: Collection[Hashable]) -> set[Hashable]:
+        """Those of these `beginnings` of values and of these numbers that can be found in it."""
+        if len(wanted) > _FEW:
+            heads = {head for where in self._searched for head, _ in where.heads()}
+            return {key for keys in (heads, self.numbers) for key in keys if key in wanted}
+        found: set[Hashable] = set()
+        for key in wanted:
+            if isinstance(key, str):
+                is_there = any(where.begins(key) for where in self._searched)
+            else:
+                is_there = isinstance(key, Decimal) and key in self.numbers
+            if is_there:
+                found.add(key)
+        return found
+
     @functools.cached_property
-    def heads(self) -> frozenset[str]:
-        """What `beginnings` of values can be found in it."""
-        searched = (self.text, self.folded) if self.folded is not self.text else (self.text,)
-        return frozenset(head for where in searched for head, _ in where.heads())
+    def _searched(self) -> Sequence[Searchable]:
+        return (self.text, self.folded) if self.folded is not self.text else (self.text,)
 
 
 @functools.lru_cache(maxsize=64)
