@@ -52,11 +52,8 @@ class Assessment:
 def excerpts_schema(names: Sequence[str], most: int) -> dict[str, Any]:
     """Per name a list of at most `most` quotations."""
     offered = {
-        "text": {"type": "string", "description": "The quotation, copied character by character; empty for none."},
-        "explanation": {
-            "type": ["string", "null"],
-            "description": "Why there is no quotation; null where there is one.",
-        },
+        "text": {"type": "string"},
+        "explanation": {"type": ["string", "null"], "description": "Why there is no quotation, else null"},
         "confidence": {"type": "string", "enum": list(CONFIDENCES)},
     }
     return {

@@ -172,13 +172,12 @@ async def quoted(work: TraitWork) -> None:
 
     async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:
         work.attempts += 1
-        limit = f"Quote at most {rules.max_excerpts} passages of this {case.label}."
         shown = presented(case.context.question_text, case.given)
         rows = [found.shown for found in rejected]
         again = refused(rows, case.label, "Give others; where there is none, say so as described.")
         if work.attempts > 1 and not rows:
             again = prompts.AGAIN
-        parts = [shown, work.about, again, limit]
+        parts = [shown, work.about, again]
         offered = await work.ask(
             PromptTask.DJ_RUBRIC_EXCERPT_EXTRACTION,
             (prompts.EXCERPTS, "\n\n".join(part for part in parts if part)),
@@ -234,7 +233,7 @@ async def reasoned(work: TraitWork) -> None:
         basis, system = presented(case.context.question_text, case.given), prompts.REASONING_FROM_TEXT
     parts = await work.ask(
         PromptTask.DJ_RUBRIC_REASONING,
-        (system, f"{basis}\n\n{work.about}\n\nReason about the trait."),
+        (system, f"{basis}\n\n{work.about}"),
         reasoning_schema(),
         read_reasoning,
     )

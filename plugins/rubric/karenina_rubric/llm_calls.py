@@ -28,9 +28,6 @@ ALONE = "- Every trait is assessed by itself: what you find for one says nothing
 SCORES = f"""\
 You assess qualities of a text, called traits. Each is described by its criteria and has a scale.
 
-- Reply with one value for every key that is listed, under exactly that key, and with nothing else. A trait that is \
-true or false gets true or false. A trait with a numeric scale gets one whole number of that scale, ends included: no \
-fraction, no text, no number outside.
 {ALONE}
 {EVIDENCE}
 - Use the whole scale. A value in the middle is for evidence of middling strength, not for doubt.
@@ -39,8 +36,6 @@ fraction, no text, no number outside.
 CLASSES = f"""\
 You classify a text. Each trait below has a list of classes of its own, and you say which of them the text belongs to.
 
-- Reply with one class for every key that is listed, under exactly that key, and with nothing else. Copy the name of \
-the class as it is listed. Never name several classes, a new one, or none.
 - Where the text has something of several classes, choose the one that prevails.
 {ALONE}
 {EVIDENCE}
@@ -50,8 +45,6 @@ RECORD = f"""\
 You fill in a record that describes a quality of a text. The criteria say what the record is about, the description of \
 each field what belongs into it.
 
-- Fill in every field of the record, under exactly its name, and no others. Keep to the types, the limits and the \
-allowed values of the schema.
 {EVIDENCE}
 - Where there is no evidence for a field, give the value that claims least: null where it is allowed, else false, the \
 lowest number allowed, an empty list, or of the allowed values the one that says least.
@@ -204,9 +197,7 @@ class _Scores:
 async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
     """Ask once, with repairs, and keep the scores. Never raises for a failure of the judge."""
     reader = _Reader(group.keyed, scores)
-    schema = closed_object(
-        {key: {**score_schema(trait), "description": f"The trait {trait.name!r}"} for key, trait in group.keyed.items()}
-    )
+    schema = closed_object({key: score_schema(trait) for key, trait in group.keyed.items()})
     texts = (
         (CLASSES if group.literal else SCORES).replace("{label}", case.label),
         traits_text(group.keyed, case, group.reference),
