@@ -8,20 +8,19 @@ from typing import Any
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 
 COPYING = """\
-- Copy each quotation character by character from the text: no word left out, added, replaced or moved, no \
-ellipsis, no translation, no corrected spelling. It is looked up in the text, and thrown away where it is not there.
-- Quote whole words and whole numbers, with their signs and units, and the negation with what it negates.
-- One quotation is one connected passage, as long as it takes to be understood, at most a paragraph. Quote passages \
-that stand apart separately."""
+- Copy each quotation character by character: nothing left out, added, moved, translated or corrected, no ellipsis. \
+It is looked up in the text, and thrown away where it is not there.
+- Quote whole words and whole numbers, with signs, units and negations.
+- One quotation is one connected passage, at most a paragraph. Quote passages that stand apart separately."""
 
 EXCERPTS = f"""\
-You collect evidence. For each field below you quote the passages of a text that say what belongs into the field. You \
-do not judge whether the text is correct, and you do not fill in the fields.
+You collect evidence: for each field you quote the passages of a text that say what belongs into it. You do not judge \
+whether the text is correct.
 
 {COPYING}
-- Where a field collects several values, choose quotations that cover all of them together.
+- Where a field collects several values, quote passages that cover all of them.
 - Later statements of the text replace earlier ones.
-- Confidence: high where the quotation says it directly, medium where it implies it, low where it is weak or ambiguous.
+- Confidence: high where the quotation says it directly, medium where it implies it, low where it is ambiguous.
 - Where the text says nothing about a field, give one entry with an empty text, the confidence none and a reason. \
 Never make a quotation up.
 

@@ -171,9 +171,9 @@ def _shown(value: Any) -> str:
 
 
 async def replied(
-    context: VerificationContext, task: str, texts: tuple[str, str], schema: Mapping[str, Any], read: Read[Any]
+    context: VerificationContext, task: str, texts: Sequence[str], schema: Mapping[str, Any], read: Read[Any]
 ) -> ParsePortResult:
-    """The judge's reply, `parsed` by `read`. `texts` are the system text and the user text.
+    """The judge's reply, `parsed` by `read`. `texts` are those of `ask_judge`.
 
     Raises ParseError where no reply could be used, PortError where the judge could not be reached.
     """

@@ -111,7 +111,7 @@ def extraction_hints(context: VerificationContext, handle: TemplateHandle) -> li
     """A section of a prompt with the hints of the template's fields; none where there are none to show."""
     hints = [f"- {field.name}: {field.hint}" for field in handle.fields() if field.hint]
     shown = hints and context.config.include_extraction_hints
-    return ["\n".join(["Hints for single fields:", *hints])] if shown else []
+    return ["\n".join(["Hints:", *hints])] if shown else []
 
 
 def own_strategy(handle: object) -> str | None:

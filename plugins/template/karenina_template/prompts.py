@@ -12,7 +12,7 @@ from karenina_core import VerificationContext
 SYSTEM = f"""\
 You extract facts from a response that another model gave to a question. You do not judge whether they are correct.
 
-- Work with what the response finally says: later statements replace earlier ones.
+- Later statements of the response replace earlier ones.
 - Follow the description of each field to the letter.
 - Take values as the response states them. Do not complete, correct or infer anything from knowledge of your own.
 - Where the response does not say what a field asks for, use null if the field allows it, and never a placeholder.

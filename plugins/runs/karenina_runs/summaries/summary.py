@@ -316,10 +316,10 @@ class Tally:
         was due and no trait has a score.
         `num_results` and `num_completed` count results, `num_with_...` those with the part, `num_questions` and its
         like the different ones that have results. `cached_input_tokens`, a part of the input `tokens`, are those that
-        providers read from a cache of prompts, None where no reply says so. `usage` is as in `usage_by_task`. `rubric_traits`: names of traits by
-        type (`null`: not known). `tool_usage_stats` is None where no answer was made with tools. `replicate_stats` has
-        the rates and `absent` items of each replicate. Pairs of models and replicates that are planned are there
-        without any result too.
+        providers read from a cache of prompts, None where no reply says so. `usage` is as in `usage_by_task`.
+        `rubric_traits`: names of traits by type (`null`: not known). `tool_usage_stats` is None where no answer was
+        made with tools. `replicate_stats` has the rates and `absent` items of each replicate. Pairs of models and
+        replicates that are planned are there without any result too.
         """
         replicates = [
             {"replicate": number, "items": found.items, "absent": found.absent}
