@@ -32,7 +32,7 @@ from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 SCRIPT = Path(__file__).with_name("script.json")
-TRAIT = re.compile(r"The trait '([^']+)'")
+TRAIT = re.compile(r"^(trait_\d+|result|score|classification): (.+)$", re.MULTILINE)
 ONCE = RetryPolicy(server=AttemptPolicy(1))
 
 
@@ -75,7 +75,7 @@ def _judged(item: Mapping[str, Any], request: ServedRequest) -> Mapping[str, Any
         return _abstention(entry)
     if "sufficient" in asked:
         return _sufficiency(entry, list(asked["fields"]["properties"]))
-    if (score := _trait(entry, asked)) is not None:
+    if (score := _trait(entry, request.text, asked)) is not None:
         return score
     if "judge" not in entry:  # an abstention that is compared with the template
         return dict.fromkeys(asked)
@@ -95,12 +95,12 @@ def _without_the_answer(item: Mapping[str, Any], text: str, asked: Mapping[str, 
     return equivalence
 
 
-def _trait(entry: Mapping[str, Any], asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The reply about traits; None where the template is asked for. Each key of a reply is described with the name of
-    its trait."""
-    named = {key: TRAIT.search(str(about.get("description", ""))) for key, about in asked.items()}
-    if all(named.values()):
-        return {key: entry["traits"][found[1]] for key, found in named.items() if found}
+def _trait(entry: Mapping[str, Any], text: str, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The reply about traits; None where the template is asked for. The prompt has the keys of a reply, each with the
+    name of its trait."""
+    named = dict(TRAIT.findall(text.rpartition("The traits:\n")[2])) if "The traits:\n" in text else {}
+    if named:
+        return {key: entry["traits"][named[key]] for key in asked}
     if "tp_1" in asked:
         metric: Mapping[str, Any] = entry["metric"]
         return metric

@@ -19,6 +19,7 @@ from .estimates import estimate_rows
 from .matching import matching_rows
 from .measure import Row, item_rows, process_rows
 from .memory import memory_rows
+from .prefixes import prefix_rows
 from .reports import report_rows
 from .resume import resume_rows
 from .rubric import rubric_rows
@@ -33,6 +34,7 @@ GROUPS: Mapping[str, Callable[[Namespace], list[Row]]] = {
     "counted": lambda options: counted_rows(options.items),
     "matching": lambda options: matching_rows(options.rounds),
     "rubric": lambda options: rubric_rows(options.rounds),
+    "prefixes": lambda options: prefix_rows(),
     "throughput": lambda options: throughput_rows(options.items, options.rounds),
     "memory": lambda options: memory_rows(options.items),
     "resume": lambda options: resume_rows(options.items),

@@ -61,6 +61,7 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "100 KB, once per item": 40,
         "6 traits, 0.5 s judge, 6x": 800,
         "6 traits, 0.5 s judge, 1x": None,
+        "10 traits, 8 KB, not from a cache": 30,
         "6 items, 50 in flight, bare": None,
         "6 items, 50 in flight, memory": None,
         "6 items, 50 in flight, kept, memory": None,

@@ -64,14 +64,14 @@ class AnthropicMessages(HttpPort):
         tools: Sequence[Tool] = (),
         call: CallContext | None = None,
     ) -> LLMResponse:
-        """Ask once. The answer in `call` ends what the prompt cache may keep; `call` is not sent. Raises PortError."""
-        body = self._body(messages, output, temperature, tools, call)
+        """Ask once. `call` is not sent. Raises PortError."""
+        body = self._body(messages, output, temperature, tools)
         with self.failures():
             return reply_from_wire(await self.ask(body), output)
 
     def astream(self, messages: Sequence[Message], *, call: CallContext | None = None) -> StreamingLLMResponse:
         """Ask once and read the reply while it arrives. Raises PortError while it is iterated over."""
-        body = {**self._body(messages, call=call), "stream": True}
+        body = {**self._body(messages), "stream": True}
         return StreamingLLMResponse(self.stream(body, Folded(), reply_from_wire))
 
     def _body(
@@ -80,7 +80,6 @@ class AnthropicMessages(HttpPort):
         output: OutputFormat | None = None,
         temperature: float | None = None,
         tools: Sequence[Tool] = (),
-        call: CallContext | None = None,
     ) -> dict[str, Any]:
         config, extra = self.config, self.endpoint.extra
         body: dict[str, Any] = {
@@ -101,4 +100,4 @@ class AnthropicMessages(HttpPort):
             body["tools"] = [*tools_to_wire(tools), *wanted.get("tools", ())]
         if not config.extra_kwargs.get(CACHING, True):
             return body
-        return with_breakpoints(body, call.answer if call is not None else "")
+        return with_breakpoints(body)

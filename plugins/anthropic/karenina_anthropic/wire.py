@@ -155,22 +155,26 @@ def _tool_name(output: OutputFormat) -> str:
     return ODD_IN_ID.sub("_", output.name)[:64] or "answer"
 
 
-def with_breakpoints(body: dict[str, Any], answer: str = "") -> dict[str, Any]:
-    """The request with the breakpoints of the prompt cache, at most three of the four that there may be.
+def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
+    """The request with the breakpoints of the prompt cache, at most two of the four that there may be.
 
-    They end what other requests begin with, too: the tools and the instructions; the prompt up to the end of the
-    `answer` that is judged; and, while tools are at work, the conversation so far.
+    They end what other requests begin with, too: the tools and the instructions; and the first text of a user message
+    that has several, or, while tools are at work, the conversation so far. A message of one text has none: to write it
+    into the cache costs more than to send it, and nobody would read it.
     """
     if body.get("system"):
         body = {**body, "system": _marked(body["system"])}
     elif body.get("tools"):
         body = {**body, "tools": _marked(body["tools"])}
     turns = list(body["messages"])
-    works = any(block["type"] == "tool_result" for turn in turns for block in turn["content"])
-    if works:
+    if any(block["type"] == "tool_result" for turn in turns for block in turn["content"]):
         turns[-1] = {**turns[-1], "content": _marked(turns[-1]["content"])}
-    elif turns and answer:
-        turns[-1] = {**turns[-1], "content": list(_split(turns[-1]["content"], sanitize(answer)[0]))}
+    else:
+        for at, turn in enumerate(turns):
+            first, *more = turn["content"] or ({},)
+            if turn["role"] == "user" and first.get("type") == "text" and more:
+                turns[at] = {**turn, "content": [*_marked([first]), *more]}
+                break
     return {**body, "messages": turns}
 
 
@@ -182,24 +186,6 @@ def _marked(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             block |= EPHEMERAL
             break
     return marked
-
-
-def _split(blocks: Sequence[Mapping[str, Any]], answer: str) -> Iterator[dict[str, Any]]:
-    """The text that holds the answer in two blocks, of which the first ends with it. To the model they are one text."""
-    found = False
-    for block in blocks:
-        text = block.get("text", "")
-        at = -1 if found else text.rfind(answer)
-        if at < 0:
-            yield dict(block)
-            continue
-        found = True
-        before, after = text[: at + len(answer)], text[at + len(answer) :]
-        if not after.strip():  # a block must not be blank
-            before, after = text, ""
-        yield {**block, "text": before, **EPHEMERAL}
-        if after:
-            yield {**block, "text": after}
 
 
 def error_of(status: int | None, body: Any, *, where: str = "", retry_after: float | None = None) -> PortError:

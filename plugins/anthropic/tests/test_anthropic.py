@@ -20,6 +20,7 @@ from karenina_core.ports import (
     Message,
     OutputFormat,
     StreamingLLMPort,
+    TextBlock,
     ThinkingBlock,
     Tool,
     ToolOutcome,
@@ -180,21 +181,22 @@ def test_thinking_that_only_the_provider_reads_goes_back_and_what_is_not_signed_
     assert sent == [{"type": "redacted_thinking", "data": "abc"}, {"type": "text", "text": "Paris"}]
 
 
-def test_the_cache_ends_with_the_answer_that_is_judged() -> None:
-    prompt = [Message.system("Judge."), Message.user("<answer>It is Paris.</answer>\nIs it polite?")]
-    call = CallContext("rubric", answer="It is Paris.")
+def test_the_cache_ends_with_what_several_calls_begin_with() -> None:
+    several = Message("user", (TextBlock("<answer>It is Paris.</answer>\n"), TextBlock("Is it polite?")))
+    correction = [Message.assistant("Perhaps."), Message.user("That reply cannot be used.")]
     with served("x") as server:
-        ask(server, prompt, call)
-        ask(server, [Message.user("It is Paris.\n")], call)
-        ask(server, [Message.user("What else?")], call)
-        split, whole, without = (request.body["messages"][0]["content"] for request in server.requests)
-        assert server.requests[0].text.endswith("Is it polite?")
-    assert split == [
-        {"type": "text", "text": "<answer>It is Paris.", "cache_control": EPHEMERAL},
-        {"type": "text", "text": "</answer>\nIs it polite?"},
+        ask(server, [Message.system("Judge."), several])
+        ask(server, [several, *correction])
+        ask(server, [Message.user("What else?")])
+        contents = [[turn["content"] for turn in request.body["messages"]] for request in server.requests]
+    marked = [
+        {"type": "text", "text": "<answer>It is Paris.</answer>\n", "cache_control": EPHEMERAL},
+        {"type": "text", "text": "Is it polite?"},
     ]
-    assert whole == [{"type": "text", "text": "It is Paris.\n", "cache_control": EPHEMERAL}]
-    assert without == [{"type": "text", "text": "What else?"}]
+    assert contents[0] == [marked]
+    assert contents[1][0] == marked
+    assert not any("cache_control" in block for content in contents[1][1:] for block in content)
+    assert contents[2] == [[{"type": "text", "text": "What else?"}]]
 
 
 @pytest.mark.parametrize(

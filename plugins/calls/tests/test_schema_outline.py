@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any, Literal
 
 import pytest
@@ -24,17 +25,17 @@ class Record(BaseModel):
     years: list[int]
 
 
-def test_every_value_has_a_line_with_its_path_its_type_and_its_description() -> None:
+def test_every_value_has_a_line_with_its_type_and_its_description() -> None:
     assert outline(Record.model_json_schema()) == "\n".join(
         (
             "- target (string): The protein",
             '- phase (one of "I", "II" or null)',
             "- drugs (list of object, maxItems 5): In order",
-            "- drugs[].name (string): As the response writes it",
-            "- drugs[].dose (number, minimum 0 or null): In mg",
+            "  - name (string): As the response writes it",
+            "  - dose (number, minimum 0 or null): In mg",
             "- main (object or null)",
-            "- main.name (string): As the response writes it",
-            "- main.dose (number, minimum 0 or null): In mg",
+            "  - name (string): As the response writes it",
+            "  - dose (number, minimum 0 or null): In mg",
             "- years (list of integer)",
         )
     )
@@ -61,6 +62,24 @@ def test_a_schema_that_says_more_has_none(schema: dict[str, Any]) -> None:
     assert outline(schema) is None
 
 
+def test_neighbours_that_differ_in_their_names_alone_share_a_line() -> None:
+    text, found = {"type": "string"}, {"type": "object", "properties": {"quoted": {"type": "string"}}}
+    names = {
+        "a": text,
+        "b": text,
+        "c": {"type": "string", "description": "Other"},
+        "d, e": found,
+        "f": found,
+        "g": found,
+    }
+    assert outline({"type": "object", "properties": names}) == "\n".join(
+        (
+            *("- a, b (each string)", "- c (string): Other"),
+            *("- d, e (object)", "  - quoted (string)", "- f, g (each object)", "  - quoted (string)"),
+        )
+    )
+
+
 WORDS = st.text("abc", min_size=1, max_size=3)
 LEAVES = st.sampled_from([{"type": "string"}, {"type": ["integer", "null"]}, {"enum": ["x", 1]}, {"const": None}])
 VALUES = st.recursive(
@@ -79,17 +98,19 @@ VALUES = st.recursive(
 @given(st.dictionaries(WORDS, VALUES, min_size=1, max_size=3), WORDS)
 def test_no_value_and_no_description_is_left_out(properties: dict[str, Any], described: str) -> None:
     def count(value: Any) -> int:
-        inner = value.get("properties", {}).values()
-        return len(inner) + sum(map(count, inner)) + (count(value["items"]) if "items" in value else 0)
+        """The names in a value; what is inside of equal neighbours is there once."""
+        groups = [list(group) for _, group in groupby(value.get("properties", {}).values(), str)]
+        items = [value["items"]] if "items" in value else []
+        return sum(len(group) for group in groups) + sum(count(one) for one in (*(g[0] for g in groups), *items))
 
-    schema = {
-        "type": "object",
-        "properties": {name: {**value, "description": described} for name, value in properties.items()},
-    }
+    numbered = enumerate(properties.items())
+    about = {name: {**value, "description": f"{described} {number}"} for number, (name, value) in numbered}
+    schema = {"type": "object", "properties": about}
     lines = outline(schema)
     if lines is not None:
-        assert len(lines.split("\n")) == count(schema)
-        assert lines.count(f": {described}") == len(properties)
+        heads = [line.lstrip()[2:].split(" (")[0] for line in lines.split("\n")]
+        assert sum(1 + head.count(", ") for head in heads) == count(schema)
+        assert all(f"- {name} (" in lines and f": {value['description']}" in lines for name, value in about.items())
     else:
         assert str(schema).count("'items'") + str(schema).count("'properties'") > 4
 

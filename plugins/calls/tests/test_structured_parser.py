@@ -185,16 +185,32 @@ def test_a_model_without_channels_is_asked_in_words() -> None:
 
 
 @pytest.mark.parametrize("messages", [ASKED, ASKED[1:], []])
-def test_the_schema_is_in_the_prompt_where_the_channel_does_not_enforce_it(messages: list[Message]) -> None:
+def test_a_prompt_ends_with_what_the_reply_has_to_be_unless_a_tool_shows_it(messages: list[Message]) -> None:
     for channel in ALL:
         llm = ScriptedLLM(GOOD, channels=[channel])
         parse(StructuredParser(llm), messages)
         call = llm.calls[0]
-        assert call.text.count(json.dumps(SCHEMA)) == (channel in ("json_object", "text"))
-        assert call.text.count("- target (string)") == (channel == "json_schema")
-        assert ("calling the tool" in call.text) is (channel == "tool_call")
+        assert call.text.endswith("calling the tool." if channel == "tool_call" else ":\n- target (string)")
+        assert "properties" not in call.text
         assert all(message.text in call.text for message in messages)
         assert [m.role for m in call.messages] == ([m.role for m in messages] or ["user"])
+
+
+@pytest.mark.parametrize("channel", ["json_schema", "json_object", "text"])
+def test_a_schema_that_no_list_can_say_is_shown_itself(channel: Any) -> None:
+    free = {**SCHEMA, "additionalProperties": True}
+    more = {"type": "object", "properties": {"by_name": free}}
+    llm = ScriptedLLM({"by_name": GOOD}, channels=[channel])
+    asyncio.run(StructuredParser(llm).aparse(ASKED, more))
+    assert llm.calls[0].messages[-1].text.endswith(f":\n{json.dumps(more)}")
+
+
+def test_in_a_correction_the_prompt_stays_as_it_was() -> None:
+    llm = ScriptedLLM("no idea", GOOD, channels=["text"])
+    asyncio.run(parse_with_repair(StructuredParser(llm), ASKED, SCHEMA))
+    first, second = llm.calls
+    assert second.messages[: len(ASKED)] == first.messages
+    assert [message.role for message in second.messages[len(ASKED) :]] == ["assistant", "user"]
 
 
 def test_a_structured_reply_is_read_from_its_own_place() -> None:

@@ -41,17 +41,13 @@ None of these is an abstention in itself:
 SYSTEM = f"""\
 You decide whether a response declines to answer a question. Whether what it says is correct is not your concern.
 
-Take these steps in order:
-1. Look for a passage in which the response commits to an answer, or to a part of one. Copy it word for word into \
-"answer", null where there is none. General background, related facts or advice where to look it up do not make an \
-answer.
-2. Look for a passage in which the response says that it cannot, may not or will not answer this very question. Copy \
-it word for word into "disclaimer", null where there is none. A passage that answers is no disclaimer.
-3. The response abstains exactly where there is such a disclaimer and no answer.
+- "answer": a passage in which the response commits to an answer, or to a part of one. General background, related \
+facts or advice where to look it up do not make an answer.
+- "disclaimer": a passage in which the response says that it cannot, may not or will not answer this very question. A \
+passage that answers is no disclaimer.
+- The response abstains exactly where there is such a disclaimer and no answer.
 
 {NO_ABSTENTION}
-
-Write the quotations and the reasoning down before you decide.
 
 {UNTRUSTED_NOTE}"""
 WITHOUT_QUOTATION = f"""\

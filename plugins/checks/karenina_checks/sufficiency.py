@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, frozen
+from karenina_calls.wire.strict_schema import outline
 from karenina_judging.asking import ask_judge, check_reply, closed_object, presented, unable_judges
 from karenina_judging.judgment import fillable, own_strategy
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
@@ -34,16 +35,15 @@ from .judge import examined, keep
 SYSTEM = f"""\
 You decide whether a response says enough to fill a record in. Whether what it says is correct is not your concern.
 
-Go through the required fields of the record one by one, in the order of the schema. For each, write down what the \
-response says about it, and whether it was found:
+Go through the fields of the record one by one. For each, write down what the response says about it, and whether it \
+was found:
 - A field is found where the response says anything that could be turned into a value for it: approximately, with \
 hedges, in other words, or as a number that one gets by counting what is listed.
 - A field that may be null is found where the response says anything about its subject, also that there is none.
 - A field that asks whether the response does or mentions something is always found: the response shows it.
-- A field is not found where the response is silent about it, or only says that it is unknown: "evidence" is null then.
+- A field is not found where the response is silent about it, or only says that it is unknown.
 
-Then decide: the response is sufficient exactly when every required field was found. Fields that are not required do \
-not count. Do not use knowledge of your own.
+The response is sufficient exactly when every field was found. Do not use knowledge of your own.
 
 {UNTRUSTED_NOTE}"""
 
@@ -56,7 +56,7 @@ FINDING = closed_object(
             "type": ["string", "null"],
             "description": "What in the response a value can be made of; null: nothing",
         },
-        "found": {"type": "boolean", "description": "True where the response says something about it"},
+        "found": {"type": "boolean"},
     }
 )
 
@@ -126,16 +126,14 @@ class SufficiencyCheck(Stage):
             return
         findings = closed_object(
             {
-                "fields": closed_object(dict.fromkeys(required, FINDING), "One finding for every required field"),
+                "fields": closed_object(dict.fromkeys(required, FINDING)),
                 "reasoning": {"type": "string", "description": "What is missing, and why it counts as missing"},
-                "sufficient": {"type": "boolean", "description": "True exactly when every field was found"},
+                "sufficient": {"type": "boolean"},
             }
         )
         user = (
-            f"{presented(context.question_text, given)}\n\n"
-            f"The JSON Schema of the record:\n{json.dumps(schema, ensure_ascii=False)}\n\n"
-            f"Its required fields: {', '.join(json.dumps(name, ensure_ascii=False) for name in required)}\n\n"
-            "Do not fill the record in. Say for each required field what you found, and then whether it is enough."
+            f"{presented(context.question_text, given)}\n\nThe fields of the record:\n{_listed(schema, required)}\n\n"
+            "Do not fill the record in. Say for each field what you found, and then whether it is enough."
         )
         reader = _Reader(findings)
         try:
@@ -180,6 +178,12 @@ def _wanted(handle: Any) -> tuple[dict[str, Any], list[str], str | None]:
         return {}, [], f"the template gives no schema: {one_line(error)}"
     required = [name for name in schema.get("required", ()) if name in schema.get("properties", {})]
     return schema, required, None if required else "the template requires no field"
+
+
+def _listed(schema: Mapping[str, Any], required: Sequence[str]) -> str:
+    """What has to be found, for the judge: in words, or as the schema where that says more than words can."""
+    asked = {**schema, "properties": {name: schema["properties"][name] for name in required}}
+    return outline(asked) or json.dumps(asked, ensure_ascii=False)
 
 
 @define

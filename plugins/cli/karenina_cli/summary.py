@@ -44,6 +44,8 @@ def run_parts(
     unknown = " (the tokens of some calls are unknown)" if summary["usage_unavailable"] else ""
     failed = f" ({plural(summary['failed_attempts'], 'attempt')} failed)" if summary["failed_attempts"] else ""
     parts.append(f"Calls: {summary['calls']}{failed}, cost: {cost_text(summary)}{unknown}")
+    if (cached := summary["cached_input_tokens"]) is not None and (sent := summary["tokens"]["input"]):
+        parts.append(f"Input tokens: {sent}, of them read from a cache: {cached} ({percent(cached / sent)})")
     if summary["paid"] is not None and (extends is not None or summary["reused_calls"]):
         paid, calls = summary["paid"], summary["reused_calls"]
         lines = [f"taken over: the results of {extends}"] if extends is not None else []

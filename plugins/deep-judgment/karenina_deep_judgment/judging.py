@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 from karenina_judging.asking import ask_judge
-from karenina_judging.judgment import Judgment
+from karenina_judging.judgment import Judgment, extraction_hints
 from karenina_judging.untrusted_text import untrusted
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 from karenina_vocabulary.evaluators import TraitCase, TraitScore
@@ -118,12 +118,11 @@ async def quoted(case: Case) -> Gathered:
     )
 
     async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:
-        wanted = f"Quote at most {rules.most} passages of this {case.label} per field."
         rows = [{"field": r.name, "text": r.shown} for r in rejected]
         again = prompts.refused(
             rows, case.label, "Give others for these fields; where there is none, say so as described."
         )
-        parts = [case.question, case.fields(names), case.text, again, wanted]
+        parts = [case.question, case.text, case.fields(names), again]
         texts = prompts.EXCERPTS, "\n\n".join(part for part in parts if part)
         task, schema = PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION, excerpts_schema(names, rules.most)
         result = await replied(case.context, task, texts, schema, lambda data: read_excerpts(data, names))
@@ -171,7 +170,7 @@ async def reasoned(case: Case, evidence: Evidence, *, from_text: bool) -> Eviden
     else:
         task, system = PromptTask.DJ_TEMPLATE_REASONING, prompts.REASONING
         basis = f"Evidence from the {case.label}:\n{evidence.shown(case.names, reasoning=False)}"
-    texts = system, f"{case.question}\n\n{case.fields()}\n\n{basis}\n\nReason about each field."
+    texts = system, f"{case.question}\n\n{basis}\n\n{case.fields()}"
     schema = texts_schema(case.names, "What the evidence says about this field and which value follows.")
     found = await replied(case.context, task, texts, schema, lambda data: read_texts(data, case.names))
     return evolve(evidence, reasoning={name: text for name, text in found.parsed.items() if text})
@@ -180,10 +179,10 @@ async def reasoned(case: Case, evidence: Evidence, *, from_text: bool) -> Eviden
 async def parsed(case: Case, evidence: Evidence) -> ParsePortResult:
     """Step 3: the template is filled. The text itself is shown where some attribute has no reasoning. Raises
     ParseError."""
-    parts = [case.question, case.fields(), f"Evidence:\n{evidence.shown(case.names, reasoning=True)}"]
+    parts = [case.question, f"Evidence:\n{evidence.shown(case.names, reasoning=True)}"]
     if not all(evidence.reasoning.get(name) for name in case.names):
         parts.append(case.text)
-    parts.append("Fill in the fields.")
+    parts += extraction_hints(case.context, case.handle)
     texts = prompts.PARSING, "\n\n".join(parts)
     schema, build, expected = case.handle.schema(), case.handle.build, case.handle.ground_truth()
     return await ask_judge(case.context, PromptTask.PARSING, texts, schema, validate=build, expected=expected)

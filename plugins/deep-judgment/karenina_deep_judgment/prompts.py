@@ -8,22 +8,21 @@ from typing import Any
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE, untrusted
 
 COPYING = """\
-- Copy each quotation character by character from the text: no word left out, added, replaced or put in another order, \
-no ellipsis, no translation, no corrected spelling. It is looked up in the text, and thrown away where it is not there.
-- Quote whole words and whole numbers, with their signs and units. Quote the negation with what it negates.
-- One quotation is one connected passage, as long as it takes to be understood, at most a paragraph. Do not join \
-passages that stand apart; quote them separately."""
+- Copy each quotation character by character: nothing left out, added, moved, translated or corrected, no ellipsis. \
+It is looked up in the text, and thrown away where it is not there.
+- Quote whole words and whole numbers, with signs, units and negations.
+- One quotation is one connected passage, at most a paragraph. Quote passages that stand apart separately."""
 
 EXCERPTS = f"""\
-You collect evidence. For each field below you quote the passages of a text that say what belongs into the field. You \
-do not judge whether the text is correct, and you do not fill in the fields.
+You collect evidence: for each field you quote the passages of a text that say what belongs into it. You do not judge \
+whether the text is correct.
 
 {COPYING}
-- Where a field collects several values, choose quotations that cover all of them together.
-- The description of a field says exactly what belongs into it. Later statements of the text replace earlier ones.
-- Confidence: high where the quotation says it directly, medium where it implies it, low where it is weak or ambiguous.
-- Where the text says nothing about a field, give one entry with an empty text, the confidence none and an explanation \
-of why there is nothing. Never make a quotation up.
+- Where a field collects several values, quote passages that cover all of them.
+- Later statements of the text replace earlier ones.
+- Confidence: high where the quotation says it directly, medium where it implies it, low where it is ambiguous.
+- Where the text says nothing about a field, give one entry with an empty text, the confidence none and a reason. \
+Never make a quotation up.
 
 {UNTRUSTED_NOTE}"""
 
@@ -73,10 +72,9 @@ about it, or both. You do not judge whether any of it is correct.
 - Take the value that the evidence of a field states. The quotations are the text's own words: where the reasoning \
 says something else than they do, the quotations count.
 - Where a field has no reasoning, take its value from the text itself, which is then shown below the evidence.
-- The description of each field says exactly what belongs into it; follow it to the letter.
+- Follow the description of each field to the letter.
 - Do not complete, correct or infer anything from knowledge of your own.
-- Where there is no value to be found for a field, use null if the field allows it. Never fill in a placeholder.
-- Keep to the types of the schema.
+- Where there is no value to be found for a field, use null if the field allows it, and never a placeholder.
 
 {UNTRUSTED_NOTE}"""
 

@@ -52,11 +52,8 @@ class Assessment:
 def excerpts_schema(names: Sequence[str], most: int) -> dict[str, Any]:
     """Per name a list of at most `most` quotations."""
     offered = {
-        "text": {"type": "string", "description": "The quotation, copied character by character; empty for none."},
-        "explanation": {
-            "type": ["string", "null"],
-            "description": "Why there is no quotation; null where there is one.",
-        },
+        "text": {"type": "string"},
+        "explanation": {"type": ["string", "null"], "description": "Why there is no quotation, else null"},
         "confidence": {"type": "string", "enum": list(CONFIDENCES)},
     }
     return {
@@ -174,9 +171,9 @@ def _shown(value: Any) -> str:
 
 
 async def replied(
-    context: VerificationContext, task: str, texts: tuple[str, str], schema: Mapping[str, Any], read: Read[Any]
+    context: VerificationContext, task: str, texts: Sequence[str], schema: Mapping[str, Any], read: Read[Any]
 ) -> ParsePortResult:
-    """The judge's reply, `parsed` by `read`. `texts` are the system text and the user text.
+    """The judge's reply, `parsed` by `read`. `texts` are those of `ask_judge`.
 
     Raises ParseError where no reply could be used, PortError where the judge could not be reached.
     """

@@ -20,8 +20,8 @@ those that show its opposite or the lack of it. You do not score the trait.
 as what speaks for.
 - Confidence: high where the passage bears on the trait directly, medium where it implies something about it, low \
 where it is weak or ambiguous.
-- Where no passage bears on the trait, give one entry with an empty text, the confidence none and an explanation of \
-why there is nothing. Never make a quotation up.
+- Where no passage bears on the trait, give one entry with an empty text, the confidence none and a reason. Never make \
+a quotation up.
 
 {UNTRUSTED_NOTE}"""
 

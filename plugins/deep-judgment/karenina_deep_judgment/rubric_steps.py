@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -99,10 +100,11 @@ class TraitWork:
         known = [risk for risk in risks if risk is not None]
         return {"overall_risk": max(known, key=RISKS.index), "per_excerpt_risks": risks} if known else None
 
-    async def ask(self, task: str, texts: tuple[str, str], schema: Mapping[str, Any], read: Read[T]) -> T:
+    async def ask(self, task: str, texts: Sequence[str], schema: Mapping[str, Any], read: Read[T]) -> T:
         """What `read` makes of the judge's reply, in a place of the item. Raises ParseError and PortError."""
+        alike = f"{task} {json.dumps(schema)}" if len(texts) > 2 else ""
         try:
-            result = await self.case.in_turn(partial(replied, self.case.context, task, texts, schema, read))
+            result = await self.case.in_turn(partial(replied, self.case.context, task, texts, schema, read), alike)
         except BaseException as error:
             # An adapter's exceptions become PortErrors: other exceptions are raised before the call.
             if isinstance(error, PortError):
@@ -172,16 +174,15 @@ async def quoted(work: TraitWork) -> None:
 
     async def asked(names: Sequence[str], rejected: Sequence[Rejected]) -> Mapping[str, Sequence[Offered]]:
         work.attempts += 1
-        limit = f"Quote at most {rules.max_excerpts} passages of this {case.label}."
         shown = presented(case.context.question_text, case.given)
         rows = [found.shown for found in rejected]
         again = refused(rows, case.label, "Give others; where there is none, say so as described.")
         if work.attempts > 1 and not rows:
             again = prompts.AGAIN
-        parts = [shown, work.about, again, limit]
+        own = f"{work.about}\n\n{again}" if again else work.about
         offered = await work.ask(
             PromptTask.DJ_RUBRIC_EXCERPT_EXTRACTION,
-            (prompts.EXCERPTS, "\n\n".join(part for part in parts if part)),
+            (prompts.EXCERPTS, shown, own),
             excerpts_schema((LIST,), rules.max_excerpts),
             lambda data: read_excerpts(data, (LIST,)),
         )
@@ -229,12 +230,13 @@ async def reasoned(work: TraitWork) -> None:
             rows["overall_risk"] = work.risk["overall_risk"]
         shown = as_data(rows, "evidence")
         basis = f"Question:\n{case.context.question_text}\n\nQuotations from the {case.label}:\n{shown}"
-        system = prompts.REASONING
+        texts: Sequence[str] = (prompts.REASONING, f"{basis}\n\n{work.about}")
     else:
-        basis, system = presented(case.context.question_text, case.given), prompts.REASONING_FROM_TEXT
+        shown = presented(case.context.question_text, case.given)
+        texts = (prompts.REASONING_FROM_TEXT, shown, work.about)
     parts = await work.ask(
         PromptTask.DJ_RUBRIC_REASONING,
-        (system, f"{basis}\n\n{work.about}\n\nReason about the trait."),
+        texts,
         reasoning_schema(),
         read_reasoning,
     )

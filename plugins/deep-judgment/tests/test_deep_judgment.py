@@ -246,7 +246,7 @@ def test_no_more_excerpts_are_kept_than_the_run_allows(most: int, verify: Verify
     judge.replies["excerpts"] = [{"target": many, "dose": [GOOD_DOSE]}]
     result = verify(deep_judgment_max_excerpts_per_attribute=most)
     assert [row["text"] for row in part_of(result).extracted_excerpts["target"]] == [e["text"] for e in many[:most]]
-    assert f"at most {most} passages" in judge.texts("excerpts")[0]
+    assert f"list of object, maxItems {most})" in judge.texts("excerpts")[0]
 
 
 @pytest.mark.parametrize(("threshold", "kept"), [(1.0, False), (0.99, False), (0.9, True), (0.0, True)])
@@ -323,7 +323,7 @@ def test_the_shape_of_every_reply_is_in_the_schema_and_in_the_prompt(verify: Ver
     for step, request in seen.items():
         assert request.channel == "json_schema", step
         assert request.body["response_format"]["json_schema"].get("strict") is True
-        assert "Reply with one JSON object of these values" in request.text
+        assert "Reply with one JSON object and nothing else. Its values:\n- " in request.text
     for step in ("reasoning", "reasoning_only"):
         assert {p["type"] for p in seen[step].schema["properties"].values()} == {"string"}
         assert seen[step].schema["required"] == ["target", "dose"]

@@ -268,7 +268,7 @@ def test_no_more_quotations_are_kept_than_the_rules_allow(most: int) -> None:
     judge = Judge({EXCERPTS: [{"excerpts": many}]})
     _, evidence = scored(judge, max_excerpts=most)
     assert [row["text"] for row in evidence.excerpts] == [row["text"] for row in many[:most]]
-    assert f"at most {most} passages" in judge.text(EXCERPTS)
+    assert f"list of object, maxItems {most})" in judge.text(EXCERPTS)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_vocabulary.artifact_keys import ArtifactKeys
@@ -14,6 +14,7 @@ from karenina_core.plugin.application import Karenina
 from karenina_core.ports.model_client import Validate
 from karenina_core.ports.values import ParsePortResult
 from karenina_core.values.config import ModelConfig
+from karenina_core.values.message import Message, TextBlock
 
 from .untrusted_text import untrusted
 
@@ -31,14 +32,15 @@ JSON_TYPES: Mapping[str, type] = {"string": str, "boolean": bool, "null": type(N
 async def ask_judge(
     context: VerificationContext,
     task: str,
-    texts: tuple[str, str],
+    texts: Sequence[str],
     schema: Schema,
     *,
     validate: Validate | None = None,
     temperature: float | None = None,
     expected: Mapping[str, Any] | None = None,
 ) -> ParsePortResult:
-    """Ask the parsing model for data of a JSON Schema. `texts` are the system text and the user text.
+    """Ask the parsing model for data of a JSON Schema. `texts` are the system text and the user text; a third one goes
+    on where other calls about this answer go on with another text: an adapter may tell a cache of prompts so.
 
     Lists without a limit of their own get one in the schema that the judge is shown and held to (`MOST_ENTRIES`); none
     does where `expected`, the ground truth of a template, has a list of more than half as many entries.
@@ -46,17 +48,26 @@ async def ask_judge(
     the reasons of its FillError are shown to the judge. Raises ParseError where no reply could be used, PortError where
     the judge could not be reached.
     """
-    system, user = texts
+    system, user, *rest = texts
     if not any(type(value) is list and len(value) > MOST_ENTRIES // 2 for value in (expected or {}).values()):
         schema = _limited(schema)
     if own := context.system_prompt("parsing"):
         system = f"{own}\n\n{system}"
     shape = {"json_schema": schema, "format_instructions": ""}
-    messages = context.parsing.prompt(task, system, user, shape)
+    messages = context.parsing.prompt(task, system, "\n\n".join((user, *rest)), shape)
+    if rest:
+        messages[-1] = _parted(messages[-1], user)
     rows, raw = (context.get_result_field(name, "") for name in ("trace_messages", "raw_llm_response"))
     answered = evaluation_input(rows, raw, full_trace=False).text, str(context.task.answering)
     judge = context.parsing
     return await judge.parse(task, messages, schema, validate=validate, temperature=temperature, answered=answered)
+
+
+def _parted(message: Message, shared: str) -> Message:
+    """The same text in two blocks, of which the first ends with what other calls begin with, too."""
+    text = message.text
+    end = text.index(shared) + len(shared) + 1  # with the first line break of the two; blocks are joined by the other
+    return Message(message.role, (TextBlock(text[:end]), TextBlock(text[end + 1 :])))
 
 
 def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:

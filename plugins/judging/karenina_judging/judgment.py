@@ -107,6 +107,13 @@ def fillable(context: VerificationContext) -> bool | Skip:
     return Skip(f"there is no {missing[0]}") if missing else True
 
 
+def extraction_hints(context: VerificationContext, handle: TemplateHandle) -> list[str]:
+    """A section of a prompt with the hints of the template's fields; none where there are none to show."""
+    hints = [f"- {field.name}: {field.hint}" for field in handle.fields() if field.hint]
+    shown = hints and context.config.include_extraction_hints
+    return ["\n".join(["Hints:", *hints])] if shown else []
+
+
 def own_strategy(handle: object) -> str | None:
     """The judgment strategy that alone can fill this template, which its runtime says in an attribute `strategy`; None:
     any can, and the run chooses. Such a template says nothing about what is in an answer: nobody else asks for its

@@ -22,7 +22,7 @@ from attrs import define, evolve, field
 from karenina_calls.files.bounded import LEVELS_OF_RECORDS, MOST_RECORDED, json_bounded, read_bounded
 from karenina_calls.ports.item_calls import current_item
 from karenina_calls.ports.port_calls import LLMCall
-from karenina_calls.ports.structured import instruction
+from karenina_calls.ports.structured import instruction, place_of_instruction
 from karenina_calls.records.requests import (
     FORMAT,
     EmbeddingRequest,
@@ -42,7 +42,7 @@ from karenina_core.errors import ConfigError, KareninaError, PortError, Problem,
 from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.ports.values import AgentResult, Channel, LLMResponse, ParsePortResult
 from karenina_core.secrets import secrets_in
-from karenina_core.values.message import Message
+from karenina_core.values.message import Message, TextBlock
 
 from .settings import ReplaySettings
 
@@ -297,7 +297,10 @@ def _described(call: Call[Any]) -> tuple[str, str]:
 
 def _as_on(request: Request, channel: Channel, other: Channel) -> Request:
     """The request as it is made on another channel."""
-    first, schema = Message.from_dict(request.messages[0]), request.schema or {}
-    text = first.text.removesuffix(instruction(schema, channel)) + instruction(schema, other)
-    message = Message.system(text) if first.role == "system" else Message.user(text)
-    return evolve(request, channel=other, messages=(message.to_dict(), *request.messages[1:]))
+    messages, schema = [Message.from_dict(message) for message in request.messages], request.schema or {}
+    at = place_of_instruction(messages)
+    *before, last = messages[at].content
+    assert isinstance(last, TextBlock)  # it ends with the instruction
+    text = last.text.removesuffix(instruction(schema, channel)) + instruction(schema, other)
+    messages[at] = evolve(messages[at], content=(*before, TextBlock(text)))
+    return evolve(request, channel=other, messages=tuple(message.to_dict() for message in messages))

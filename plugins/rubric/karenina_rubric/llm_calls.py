@@ -28,9 +28,6 @@ ALONE = "- Every trait is assessed by itself: what you find for one says nothing
 SCORES = f"""\
 You assess qualities of a text, called traits. Each is described by its criteria and has a scale.
 
-- Reply with one value for every key that is listed, under exactly that key, and with nothing else. A trait that is \
-true or false gets true or false. A trait with a numeric scale gets one whole number of that scale, ends included: no \
-fraction, no text, no number outside.
 {ALONE}
 {EVIDENCE}
 - Use the whole scale. A value in the middle is for evidence of middling strength, not for doubt.
@@ -39,8 +36,6 @@ fraction, no text, no number outside.
 CLASSES = f"""\
 You classify a text. Each trait below has a list of classes of its own, and you say which of them the text belongs to.
 
-- Reply with one class for every key that is listed, under exactly that key, and with nothing else. Copy the name of \
-the class as it is listed. Never name several classes, a new one, or none.
 - Where the text has something of several classes, choose the one that prevails.
 {ALONE}
 {EVIDENCE}
@@ -50,8 +45,6 @@ RECORD = f"""\
 You fill in a record that describes a quality of a text. The criteria say what the record is about, the description of \
 each field what belongs into it.
 
-- Fill in every field of the record, under exactly its name, and no others. Keep to the types, the limits and the \
-allowed values of the schema.
 {EVIDENCE}
 - Where there is no evidence for a field, give the value that claims least: null where it is allowed, else false, the \
 lowest number allowed, an empty list, or of the allowed values the one that says least.
@@ -78,24 +71,24 @@ LONGEST_REASON = 1000
 """Characters that are kept of a label and of a reason."""
 
 
-def traits_text(traits: Mapping[str, LLMRubricTrait], case: TraitCase, reference: str) -> str:
-    """The question, the answer, the traits by their keys, and the reference answer where there is one to show."""
+def traits_texts(traits: Mapping[str, LLMRubricTrait], case: TraitCase, reference: str) -> tuple[str, str]:
+    """The question, the answer and the reference answer where there is one to show; the traits by their keys."""
     listed = "\n\n".join(
         f"{key}: {trait.name}\n{_criteria(trait)}\nReply with {scale_words(trait)}" for key, trait in traits.items()
     )
-    return "\n\n".join([*_case(case, reference), f"The traits:\n\n{listed}"])
+    return _case(case, reference), f"The traits:\n\n{listed}"
 
 
 def record_text(trait: LLMRubricTrait, case: TraitCase, reference: str) -> str:
     """The same for one trait whose score is a record."""
-    return "\n\n".join([*_case(case, reference), f"The record: {trait.name}\n{_criteria(trait)}"])
+    return f"{_case(case, reference)}\n\nThe record: {trait.name}\n{_criteria(trait)}"
 
 
-def _case(case: TraitCase, reference: str) -> list[str]:
-    shown = [presented(case.context.question_text, case.given)]
-    if reference:
-        shown.append(REFERENCE.replace("{label}", case.label).replace("{text}", reference))
-    return shown
+def _case(case: TraitCase, reference: str) -> str:
+    shown = presented(case.context.question_text, case.given)
+    if not reference:
+        return shown
+    return f"{shown}\n\n{REFERENCE.replace('{label}', case.label).replace('{text}', reference)}"
 
 
 def _criteria(trait: LLMRubricTrait) -> str:
@@ -110,6 +103,8 @@ class Group:
     traits: tuple[Trait, ...]
     reference: str = ""
     """The reference answer; empty where these traits do not ask for it."""
+    alike: bool = False
+    """Whether there are other calls about this answer that differ from this one in the trait alone."""
 
     @property
     def literal(self) -> bool:
@@ -139,7 +134,9 @@ def grouped(traits: Iterable[Trait], reference: str, *, alone: bool) -> list[Gro
     for trait in traits:
         sorts.setdefault((trait.kind == "literal", bool(reference) and trait.include_ground_truth), []).append(trait)
     groups = [Group(traits=tuple(own), reference=reference if compared else "") for (_, compared), own in sorts.items()]
-    return [group.of([trait]) for group in groups for trait in group.traits] if alone else groups
+    if not alone:
+        return groups
+    return [evolve(each, traits=(trait,), alike=len(each.traits) > 1) for each in groups for trait in each.traits]
 
 
 async def judged(group: Group, case: TraitCase) -> dict[str, TraitScore]:
@@ -204,15 +201,13 @@ class _Scores:
 async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
     """Ask once, with repairs, and keep the scores. Never raises for a failure of the judge."""
     reader = _Reader(group.keyed, scores)
-    schema = closed_object(
-        {key: {**score_schema(trait), "description": f"The trait {trait.name!r}"} for key, trait in group.keyed.items()}
-    )
-    texts = (
-        (CLASSES if group.literal else SCORES).replace("{label}", case.label),
-        traits_text(group.keyed, case, group.reference),
-    )
+    schema = closed_object({key: score_schema(trait) for key, trait in group.keyed.items()})
+    system = (CLASSES if group.literal else SCORES).replace("{label}", case.label)
+    shared, own = traits_texts(group.keyed, case, group.reference)
+    texts = (system, shared, own) if group.alike else (system, f"{shared}\n\n{own}")
+    alike = f"{group.task} {json.dumps(schema)} {bool(group.reference)}" if group.alike else ""
     try:
-        await case.in_turn(lambda: ask_judge(case.context, group.task, texts, schema, validate=reader.read))
+        await case.in_turn(lambda: ask_judge(case.context, group.task, texts, schema, validate=reader.read), alike)
     except ParseError as error:
         if not reader.replies:
             scores.unread |= {trait.name: f"the judge's reply could not be read: {error}" for trait in group.traits}

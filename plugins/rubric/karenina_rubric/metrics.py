@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -253,8 +254,9 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
         instructions = instructions_of(trait)
         reader = _Reader(instructions, findings_schema(trait, instructions), Source(case.given.text))
         task, texts = PromptTask.RUBRIC_METRIC_TRAIT, _texts(trait, case, instructions)
+        alike = f"{task} {json.dumps(reader.schema)}"
         try:
-            await case.in_turn(lambda: ask_judge(case.context, task, texts, reader.schema, validate=reader.read))
+            await case.in_turn(lambda: ask_judge(case.context, task, texts, reader.schema, validate=reader.read), alike)
         except ParseError as error:
             if reader.findings is None and reader.problem:
                 return TraitScore(state="invalid", reason=reader.problem)
@@ -268,12 +270,12 @@ def _texts(trait: MetricRubricTrait, case: TraitCase, instructions: Iterable[Ins
     steps = f"{COVERED}\n\n{PRESENT}" if _full(trait) else f"{COVERED}\n{WRONG}"
     about = f"{trait.name}: {trait.description}" if trait.description else trait.name
     listed = "\n".join(f"{one.key}: {' '.join(one.text.split())}" for one in instructions)
+    system = f"{ROLE}\n\n{steps}\n\n{LAST}\n\n{UNTRUSTED_NOTE}"
     user = (
         f"{presented(case.context.question_text, case.given)}\n\n"
-        f"What to look for: {about}\n\nThe instructions:\n{listed}\n\n"
-        f"Report for every key what you found in the {case.label}."
+        f"What to look for: {about}\n\nThe instructions:\n{listed}"
     )
-    return f"{ROLE}\n\n{steps}\n\n{LAST}\n\n{UNTRUSTED_NOTE}", user
+    return system, user
 
 
 @define

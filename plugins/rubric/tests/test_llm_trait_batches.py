@@ -26,7 +26,7 @@ from karenina_core.testing import ScriptedCall, ScriptedLLM
 from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
 LAW = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
-NAMED = re.compile(r"^The trait '(.*)'$")
+NAMED = re.compile(r"^(trait_\d+|result|score|classification): (.*)\nCriteria: ", re.MULTILINE)
 OUT_OF_REACH: tuple[ErrorKind, ...] = (
     "auth",
     "rate_limited",
@@ -57,9 +57,9 @@ def trait(name: str, **facts: Any) -> LLMRubricTrait:
 def asked_about(call: ScriptedCall) -> dict[str, str]:
     """The names of the traits by the keys under which the reply has to speak of them."""
     assert call.output is not None
-    properties = (call.output.schema or {})["properties"]
-    found = {key: NAMED.match(facts["description"]) for key, facts in properties.items()}
-    return {key: match[1] for key, match in found.items() if match}
+    found = dict(NAMED.findall(call.messages[-1].text if len(call.messages) < 3 else call.messages[1].text))
+    assert found.keys() == (call.output.schema or {})["properties"].keys()
+    return found
 
 
 def evaluated(

@@ -191,7 +191,7 @@ def replying(findings: Mapping[str, Mapping[str, Any]]) -> ScriptedLLM:
     """A judge that finds the instructions in the prompt and says what it has to say about each text."""
 
     def reply(call: ScriptedCall) -> dict[str, Any]:
-        listed = call.messages[1].text.split("The instructions:\n")[1].split("\n\nReport for")[0]
+        listed = call.messages[1].text.split("The instructions:\n")[1].split("\n\nReply with")[0]
         pairs = [line.split(": ", 1) for line in listed.splitlines()]
         found = {}
         for key, text in pairs:

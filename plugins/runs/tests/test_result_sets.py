@@ -149,6 +149,16 @@ def test_usage_by_task_adds_up_to_the_totals(tasks: list[list[str]], data: Any) 
     assert any(row["cost_usd"] is None for row in found.values()) == unknown
 
 
+@pytest.mark.parametrize(("reads", "told"), [((None, None), None), ((None, 0), 0), ((30, 12), 42)])
+def test_tokens_from_a_cache_are_known_where_a_reply_says_so(reads: tuple[int | None, ...], told: int | None) -> None:
+    rows = [{"calls": 1, "attempts": 1, "input_tokens": 50, "cache_read_tokens": read} for read in reads]
+    usage = [{"generation": rows[0], "parsing": rows[1]}, {"generation": {**rows[0], "cached": True}}]
+    parts = [GenerationPart(usage_metadata=row) for row in usage]
+    whole = VerificationResultSet([result(str(n), generation=part) for n, part in enumerate(parts)])
+    assert whole.get_summary()["cached_input_tokens"] == told
+    assert [row["cache_read_tokens"] for row in whole.usage_by_task().values()] == list(reads)
+
+
 def test_an_answer_that_is_shared_is_counted_where_it_was_paid_for() -> None:
     paid = {"calls": 1, "attempts": 1, "input_tokens": 10, "output_tokens": 5, "total_tokens": 15, "cost_usd": 0.5}
     rows = [{"generation": paid, "total": paid}, {"generation": {**paid, "cached": True}, "total": {}}]

@@ -230,16 +230,16 @@ def test_lists_of_the_judge_have_an_end_unless_long_ones_are_expected(
     assert about.get_result_field("parsed_llm_response")["genes"] == many, "a judge that says more is taken at its word"
 
 
-def test_the_prompt_for_an_enforced_schema_is_short_and_has_every_description(context: Make, run: Make) -> None:
+def test_the_prompt_lists_every_field_once_unless_a_tool_shows_them(context: Make, run: Make) -> None:
     fields = [{**FIELD, "name": f"target_{n}", "description": f"The protein number {n}"} for n in range(8)]
     prompts = {}
-    for channel in ("json_schema", "tool_call", "text"):
+    for channel in ("json_schema", "tool_call", "json_object", "text"):
         judge = ScriptedLLM({f"target_{n}": "x" for n in range(8)}, channels=[channel])
         run(context(json.dumps({"fields": fields}), judge))
         prompts[channel] = judge.calls[0].text
-    assert "additionalProperties" not in prompts["json_schema"] + prompts["tool_call"]
+    assert "additionalProperties" not in "".join(prompts.values())
     assert [prompts["json_schema"].count(f"The protein number {n}") for n in range(8)] == [1] * 8
-    assert len(prompts["text"]) - len(prompts["json_schema"]) > 500
+    assert prompts["text"] == prompts["json_object"] == prompts["json_schema"]
     assert len(prompts["tool_call"]) < len(prompts["json_schema"])
 
 

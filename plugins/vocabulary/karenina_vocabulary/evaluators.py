@@ -28,6 +28,9 @@ AnyTrait = TypeVar("AnyTrait", bound=RubricTrait)
 TraitState = Literal["ok", "invalid", "missing", "error", "skipped"]
 """`ok`: there is a score. `invalid`: what was replied is no score of this trait. `missing`: nothing was replied about
 it. `error`: it could not be evaluated. `skipped`: it was not to be evaluated."""
+CACHED_FROM = 4_000
+"""Characters of an answer from which calls that begin alike take their turns. Providers keep no beginning of a prompt
+that is shorter than 1,024 tokens: https://platform.openai.com/docs/guides/prompt-caching."""
 log = get_logger("karenina.rubric")
 
 
@@ -102,17 +105,32 @@ class TraitCase:
     given: EvaluationInput
     """The text that is scored: the whole trace, or the final message."""
     places: asyncio.Semaphore
+    _begun: dict[str, asyncio.Event] = field(factory=dict, init=False)
 
     @property
     def label(self) -> str:
         """What the text is called in prompts."""
         return "trace" if self.given.used_full_trace else "response"
 
-    async def in_turn(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def in_turn(self, work: Callable[[], Awaitable[T]], alike: str = "") -> T:
         """Run something that calls a model, once one of the item's `rubric_concurrency` places is free.
 
-        Do not call it from within itself.
+        Calls whose prompts and schemas begin alike, up to the end of a long answer, give the same text as `alike`. The
+        first of them ends before the others begin: until then no provider has its beginning in a cache, and each of
+        them would be paid in full. Calls that are sent in batches do not wait. Do not call it from within itself.
         """
+        if not alike or len(self.given.text) < CACHED_FROM or self.context.parsing.config.batch:
+            return await self._placed(work)
+        if (first := self._begun.get(alike)) is not None:
+            await first.wait()
+            return await self._placed(work)
+        self._begun[alike] = first = asyncio.Event()
+        try:
+            return await self._placed(work)
+        finally:
+            first.set()
+
+    async def _placed(self, work: Callable[[], Awaitable[T]]) -> T:
         async with self.places:
             return await work()
 

@@ -22,7 +22,7 @@ from karenina_core.ports.values import (
     ParsePortResult,
     PortCapabilities,
 )
-from karenina_core.values.message import Message, UsageMetadata
+from karenina_core.values.message import Message, TextBlock, UsageMetadata
 
 from ..models.pydantic_replies import ParsesModels
 from ..records.refusals import Refusals
@@ -111,28 +111,43 @@ class StructuredParser(ParsesModels):
 
 
 def _with_schema(messages: Sequence[Message], schema: Mapping[str, Any], channel: Channel) -> list[Message]:
+    """The messages with what the reply has to be at the end of the prompt.
+
+    It comes after the answer that is judged: what calls about one answer begin with stays the same text, whatever each
+    of them asks for, and a provider's cache of prompts serves it. In a correction the prompt stays as it was.
+    """
+    found = list(messages) or [Message.user("")]
+    at = place_of_instruction(found)
+    *before, last = found[at].content or (TextBlock(""),)
     text = instruction(schema, channel)
-    if messages and messages[0].role == "system":
-        return [Message.system(f"{messages[0].text}\n\n{text}"), *messages[1:]]
-    return [Message.user(f"{messages[0].text}\n\n{text}"), *messages[1:]] if messages else [Message.user(text)]
+    if not isinstance(last, TextBlock):
+        before, last = [*before, last], TextBlock("")
+    found[at] = evolve(found[at], content=(*before, TextBlock(f"{last.text}\n\n{text}" if last.text else text)))
+    return found
+
+
+def place_of_instruction(messages: Sequence[Message]) -> int:
+    """Of these messages, which is not empty: that of the first user message, or else the last one."""
+    return next((at for at, message in enumerate(messages) if message.role == "user"), len(messages) - 1)
 
 
 def instruction(schema: Mapping[str, Any], channel: Channel) -> str:
-    """What the first message ends with: what the reply has to be, as far as the channel does not show it to the model.
+    """What a prompt ends with: what the reply has to be, as far as the channel does not show it to the model.
 
     A tool is shown to a model with its schema. An enforced schema need not be: some servers constrain the reply and
-    show nothing, so that the model would not know what belongs into a field. The prompt says that in words.
+    show nothing, so that the model would not know what belongs into a field. So the values are listed, in words that
+    are shorter than the schema; a schema that says more than such a list can is given itself.
     """
     if channel == "tool_call":
-        return "Give the reply by calling the tool, with values for all of its parameters."
-    return _schema_in_words(READABLE.encode(schema), enforced=channel == "json_schema")
+        return "Give the reply by calling the tool."
+    return _schema_in_words(READABLE.encode(schema))
 
 
 @lru_cache(maxsize=256)
-def _schema_in_words(schema: str, *, enforced: bool) -> str:
+def _schema_in_words(schema: str) -> str:
     """A schema for a prompt. It is that of a question for all its items."""
-    if enforced and (values := outline(json.loads(schema))):
-        return f"Reply with one JSON object of these values, and with nothing else:\n{values}"
+    if values := outline(json.loads(schema)):
+        return f"Reply with one JSON object and nothing else. Its values:\n{values}"
     return f"Reply with one JSON object that fits this JSON Schema, and with nothing else:\n{schema}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 from urllib.parse import unquote
 
@@ -181,7 +182,8 @@ class _NoWords(Exception):
 
 
 def outline(schema: Mapping[str, Any]) -> str | None:
-    """`- path (type): description` for each value in an object of this schema, `[]` for a member of a list.
+    """`- name (type): description` for each value in an object of this schema, those inside of a value indented below
+    it. Neighbours that differ in nothing but their names share one line.
 
     None where the schema says more than that, is recursive, or is larger than anyone would read.
     """
@@ -196,27 +198,32 @@ class _Outline:
         self.root = root
         self.looked_at = 0
 
-    def lines(self, schema: Mapping[str, Any], path: str, depth: int) -> Iterator[str]:
+    def lines(self, schema: Mapping[str, Any], indent: str, depth: int) -> Iterator[str]:
         if not depth:
             raise _NoWords
-        for name, found in schema.get("properties", {}).items():
-            value = self._resolved(found)
-            where = f"{path}{name}"
-            about = value.get("description", "")
-            yield f"- {where} ({self._type(value, depth)}){f': {about}' if about else ''}"
-            for inner, step in self._inside(value, "", depth):
-                yield from self.lines(inner, f"{where}{step}.", depth - 1)
+        values = schema.get("properties", {}).items()
+        found = [(name, self._value(self._resolved(one), indent, depth)) for name, one in values]
+        for ((kind, *rest), _), group in groupby(found, lambda entry: (entry[1], "," in entry[0] and entry[0])):
+            names = [name for name, _ in group]
+            each = "each " if len(names) > 1 else ""
+            yield f"{indent}- {', '.join(names)} ({each}{kind})" + "\n".join(rest)
 
-    def _inside(self, value: Mapping[str, Any], step: str, depth: int) -> Iterator[tuple[Any, str]]:
-        """The objects in a value, and how one gets to them."""
+    def _value(self, value: Mapping[str, Any], indent: str, depth: int) -> list[str]:
+        """Its type, the rest of its line, and the lines of what is inside."""
+        about = value.get("description", "")
+        inside = [line for one in self._inside(value, depth) for line in self.lines(one, f"{indent}  ", depth - 1)]
+        return [self._type(value, depth), f": {about}" if about else "", *inside]
+
+    def _inside(self, value: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
+        """The objects in a value."""
         if not depth:
             raise _NoWords
         if "properties" in value:
-            yield value, step
+            yield value
         for branch in value.get("anyOf", ()):
-            yield from self._inside(self._resolved(branch), step, depth - 1)
+            yield from self._inside(self._resolved(branch), depth - 1)
         if "items" in value:
-            yield from self._inside(self._resolved(value["items"]), f"{step}[]", depth - 1)
+            yield from self._inside(self._resolved(value["items"]), depth - 1)
 
     def _type(self, value: Mapping[str, Any], depth: int) -> str:
         if not depth:

@@ -80,6 +80,8 @@ class TaskUsage(CallTotals):
 
     items: int = 0
     counts: dict[str, int] = field(factory=lambda: dict.fromkeys(COUNTED, 0))
+    cached: int | None = None
+    """Input tokens that providers read from a cache; None where no reply says so."""
     seconds: ExactSum = field(factory=ExactSum)
     models: set[str] = field(factory=set)
 
@@ -90,6 +92,8 @@ class TaskUsage(CallTotals):
             count: Any = get(name)
             if is_number(count):
                 counts[name] += count
+        if is_number(cached := get("cache_read_tokens")):
+            self.cached = (self.cached or 0) + cached
         seconds: Any = get("seconds")
         self.seconds.add(seconds if is_number(seconds) else 0)
         if (model := get("model")) is not None:
@@ -113,6 +117,7 @@ class UsageTally:
             name: {
                 "items": task.items,
                 **task.counts,
+                "cache_read_tokens": task.cached,
                 "replies": task.replies,
                 "seconds": task.seconds.total,
                 "cost_usd": task.cost.total if task.cost.count and not task.cost_unknown else None,
@@ -310,10 +315,11 @@ class Tally:
         items of each, which is also there for all models together; and `items_without_scores`, items of which a rubric
         was due and no trait has a score.
         `num_results` and `num_completed` count results, `num_with_...` those with the part, `num_questions` and its
-        like the different ones that have results. `usage` is as in `usage_by_task`. `rubric_traits`: names of traits by
-        type (`null`: not known). `tool_usage_stats` is None where no answer was made with tools. `replicate_stats` has
-        the rates and `absent` items of each replicate. Pairs of models and replicates that are planned are there
-        without any result too.
+        like the different ones that have results. `cached_input_tokens`, a part of the input `tokens`, are those that
+        providers read from a cache of prompts, None where no reply says so. `usage` is as in `usage_by_task`.
+        `rubric_traits`: names of traits by type (`null`: not known). `tool_usage_stats` is None where no answer was
+        made with tools. `replicate_stats` has the rates and `absent` items of each replicate. Pairs of models and
+        replicates that are planned are there without any result too.
         """
         replicates = [
             {"replicate": number, "items": found.items, "absent": found.absent}
@@ -344,6 +350,7 @@ class Tally:
 
     def _parts_of_all(self, *, times: bool) -> dict[str, Any]:
         usage, tasks, lengths = self.usage.by_task(), self.usage.tasks.values(), list(self.lengths.elements())
+        cached = [task.cached for task in tasks if task.cached is not None]
         if not times:
             usage = {task: {k: v for k, v in row.items() if k != "seconds"} for task, row in usage.items()}
         agents = {name: self.agents[name] for name in ("items", *OF_AGENTS)}
@@ -353,6 +360,7 @@ class Tally:
             **{f"num_with_{part}": self.parts[part] for part in ("template", "rubric", "judgment")},
             **({"total_execution_time": self.seconds.total} if times else {}),
             "tokens": {name: sum(task.counts[key] for task in tasks) for name, key in TOKENS.items()},
+            "cached_input_tokens": sum(cached) if cached else None,
             "usage": usage,
             "rubric_traits": {type_: sorted(names) for type_, names in self.traits.items()},
             "tool_usage_stats": {**agents, "calls_by_tool": dict(self.tool_calls)} if agents["items"] else None,
