@@ -14,7 +14,7 @@ from karenina_compare.question_groups import Cluster
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.summaries.canaries import canaries_in
 from karenina_runs.summaries.item_rows import as_json
-from karenina_runs.summaries.summary import usage_by_task
+from karenina_runs.summaries.usage import usage_by_task
 from markupsafe import Markup
 
 from karenina_core import VerificationResult

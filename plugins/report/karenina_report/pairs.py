@@ -15,7 +15,8 @@ from karenina_cli.summary import percent
 from karenina_compare.headline import Headline, Number, Numbers
 from karenina_compare.measures import TRAIT
 from karenina_results.columns.shared import failure_of
-from karenina_runs.summaries.summary import summarize, usage_by_task
+from karenina_runs.summaries.summary import summarize
+from karenina_runs.summaries.usage import usage_by_task
 
 from karenina_core import VerificationResult
 from karenina_core.values.fields import is_number

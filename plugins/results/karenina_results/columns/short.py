@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from attrs import evolve
-from karenina_runs.summaries.summary import tokens
+from karenina_runs.summaries.usage import tokens
 from karenina_vocabulary.explanations import caveats_of
 from karenina_vocabulary.rubric_part import read_traits
 

@@ -14,7 +14,7 @@ from karenina_core.values.fields import is_number
 from karenina_core.values.result import VerificationResult
 
 from .intervals import Clusters, rate_of
-from .summary import UsageTally
+from .usage import UsageTally
 
 
 @define(eq=False)
