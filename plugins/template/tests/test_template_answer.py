@@ -6,13 +6,13 @@ import datetime
 import itertools
 import subprocess
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_template.language.verification import compare
-from pydantic import Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from karenina_core.errors import TemplateError
 from karenina_core.templates import (
@@ -132,6 +132,29 @@ def test_the_hooks() -> None:
     assert Newer(x=0).correct == {"x": 3}
     assert Private(x=0).correct == {"x": 1}
     assert Private(x=0)._memory == []
+
+
+@pytest.mark.parametrize(
+    ("config", "body"),
+    [
+        ({}, {}),
+        ({"frozen": True}, {}),
+        ({"validate_assignment": True}, {}),
+        ({"extra": "forbid"}, {}),
+        ({}, {"__annotations__": {"correct": ClassVar[Any]}}),
+    ],
+)
+def test_what_is_set_is_set_as_pydantic_sets_it(config: dict[str, Any], body: dict[str, Any]) -> None:
+    def outcome(base: type[BaseModel]) -> Any:
+        made = type("Answer", (base,), {"__module__": __name__, "model_config": {"extra": "allow", **config}, **body})()
+        try:
+            for value in ({"said": 1}, {"said": 2}):
+                made.correct = value
+        except (AttributeError, ValueError) as error:
+            return type(error)
+        return made.correct, made.model_extra, made.model_fields_set
+
+    assert outcome(BaseAnswer) == outcome(BaseModel)
 
 
 def test_a_hook_may_say_more_than_the_verified_fields() -> None:
