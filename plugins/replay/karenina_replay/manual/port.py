@@ -83,8 +83,8 @@ class ManualPort(ParsesModels):
                 return self._answers[key]
         raise PortError(
             f"no answer was recorded for {_named(call)}{did_you_mean(call.question_id, self._answers)}; "
-            f"the file has {plural(len(self._answers), 'answer')}. A key is a question's id, its exact text, or the MD5 "
-            "of its text as 32 hexadecimal digits",
+            f"the file has {plural(len(self._answers), 'answer')}. A key is a question's id, its exact text, or the "
+            "MD5 of its text as 32 hexadecimal digits",
             kind="invalid_request",
         )
 
