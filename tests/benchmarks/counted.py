@@ -24,10 +24,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from karenina_runs.plan.templates import TemplateLoader
+
 from karenina_core import ModelConfig, VerificationConfig
 
 from .loopback import server
 from .measure import Row
+from .templates import distinct
 from .workload import Workload, moons
 
 __all__ = ["counted_rows"]
@@ -56,9 +59,9 @@ def counted_rows(items: int) -> list[Row]:
 
 
 def counted(items: int, *, over_http: bool = True) -> dict[str, dict[str, float]]:
-    """`{"in memory" | "run directory" | "journal" | "HTTP" | "HTTP, run directory" | "HTTP, journal": {"calls",
-    "encoded", "asdict", "evolve"}}` per item, rounded: what the event loop's thread does, and beside it the one that
-    writes the journal of a run with a directory."""
+    """`{"in memory" | "distinct template" | "run directory" | "journal" | "HTTP" | "HTTP, run directory" | "HTTP,
+    journal": {"calls", "encoded", "asdict", "evolve"}}` per item, rounded: what the event loop's thread does, and
+    beside it the one that writes the journal of a run with a directory. Of a distinct template, what loading takes."""
     return {name: _summed(calls) for name, calls in _calls(items, over_http=over_http)}
 
 
@@ -66,6 +69,7 @@ def _calls(items: int, *, over_http: bool) -> Iterator[tuple[str, dict[Where, fl
     """How often every function is called per item, by where it is."""
     workload = Workload()
     yield "in memory", _per_item(workload, items, stored=False)[0]
+    yield "distinct template", _per_template(workload, items)
     yield from zip(("run directory", "journal"), _per_item(workload, items, stored=True), strict=True)
     if over_http:
         with server(latency=0.02) as url:
@@ -93,6 +97,24 @@ def _per_item(workload: Workload, items: int, *, stored: bool) -> list[dict[Wher
         asyncio.run(_verified(workload, 20, directories[0]))
         runs = [_profiled(workload, n, d) for n, d in zip((least, least + items), directories[1:], strict=True)]
     return [{of: (many[of] - few[of]) / items for of in many | few} for few, many in zip(*runs, strict=True)]
+
+
+def _per_template(workload: Workload, items: int) -> dict[Where, float]:
+    """Loading a template that no other question has: of a shape that is known, as nearly all of a benchmark are."""
+    sources = [question.template for question in distinct(items + 1).questions if question.template is not None]
+    profile = cProfile.Profile()
+
+    async def load() -> None:
+        loader = TemplateLoader(workload.app, "refuse")
+        await loader.load(sources.pop())
+        profile.enable()
+        for source in sources:
+            await loader.load(source)
+        profile.disable()
+
+    asyncio.run(load())
+    rows: dict[Where, tuple[int, ...]] = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # left out of its stub
+    return {where: row[1] / items for where, row in rows.items()}
 
 
 def _profiled(workload: Workload, items: int, run_dir: Path | None) -> tuple[Counter[Where], Counter[Where]]:

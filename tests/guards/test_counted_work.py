@@ -22,6 +22,9 @@ each item whether it counts items, 2 take the template of each question, which m
 another 8 over HTTP are the client that adapters of several protocols share. The digest of each item in its result takes
 6, and 13 in all where a manifest has that of all of them. About 40 put tags of this process around what judges read,
 look whether an error ends the run, and count what the progress shows."""
+TEMPLATE = 2300
+"""The same for a template that no other question has, beside its item: 2200 are counted, 1,200 of them to see whether
+what the judge reads of its two fields gives an expected value away."""
 WRITING = {"journal": 200, "HTTP, journal": 180}
 """The same in the thread that writes the journal. Some of them are made for every commit: on a busy machine there are
 more, for fewer rows come at the same time. 145 and 137 are counted where nothing else goes on, 166 and 151 where three
@@ -48,6 +51,12 @@ def counted(repository: Path) -> Any:
 @pytest.mark.parametrize("where", CALLS)
 def test_an_item_takes_no_more_calls_than_it_may(counted: Any, where: str, within_budget: Callable[..., None]) -> None:
     within_budget(f"calls of functions per item, {where}", counted[where]["calls"], CALLS[where], SEE)
+
+
+def test_a_template_takes_no_more_calls_to_be_loaded_than_it_may(
+    counted: Any, within_budget: Callable[..., None]
+) -> None:
+    within_budget("calls of functions per template", counted["distinct template"]["calls"], TEMPLATE, SEE)
 
 
 @pytest.mark.parametrize("where", WRITING)

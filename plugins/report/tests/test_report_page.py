@@ -27,19 +27,20 @@ from karenina_report.items import anchors
 from karenina_report.outcomes import GROUPS, failure
 from karenina_report.pairs import pairs_of
 from karenina_report.plots import LONGEST_NAME, interval_plot, look, seconds_plot, short_name
-from karenina_report.texts import LONGEST, without_secrets
+from karenina_report.texts import LONGEST, WithoutTexts, without_secrets
 from karenina_results.columns.shared import failure_of
 from karenina_runs.plan.items import LeftOut
 from karenina_runs.summaries.rates import Planned
+from karenina_runs.summaries.summary import summarize
 from karenina_runs.workspaces.workspace_capture import WORKSPACES, CaptureRow, append_row
 from karenina_testing import strategies
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.quotations import pieces, quotations
-from karenina_vocabulary.rubric_part import RubricPart
+from karenina_vocabulary.rubric_part import RubricPart, read_traits
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError, RunDirectoryError
-from karenina_core.values.convert import unstructure
+from karenina_core.values.convert import structure, unstructure
 from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
 LAW = settings(
@@ -102,6 +103,32 @@ def read(page: str) -> Tags:
 def page_of(results: VerificationResultSet | list[VerificationResult], folder: Path, **options: Any) -> str:
     listed = results if isinstance(results, VerificationResultSet) else VerificationResultSet(results)
     return write_report(listed, folder / "page.html", **options).read_text("utf-8")
+
+
+@given(st.lists(strategies.results(), min_size=1, max_size=3))
+@LAW
+def test_results_without_their_texts_say_the_same_on_the_overview(results: list[VerificationResult]) -> None:
+    kept = list(map(WithoutTexts(), results))
+    assert summarize(kept)["models"] == summarize(results)["models"]
+    for read in (failure, failure_of, lambda result: read_traits(result.rubric)):
+        assert list(map(read, kept)) == list(map(read, results))
+
+
+def test_results_without_their_texts_share_what_they_have_alike() -> None:
+    trail = (TrailEntry("GenerateAnswer", "ran", "the model answered", 1.5), TrailEntry("Judge", "skipped"))
+    scales = {"tone": {"type": "llm", "kind": "boolean"}}
+    one = evolve(result(), trail=trail, rubric=RubricPart(trait_scales=scales, trait_provenance={"tone": "global"}))
+    other = structure(json.loads(json.dumps(unstructure(one))), VerificationResult)
+    other = evolve(other, trail=(evolve(trail[0], seconds=2.5), trail[1]))
+    keep = WithoutTexts()
+    first, second = keep(one), keep(other)
+    assert first.trail == (TrailEntry("GenerateAnswer", "ran"), TrailEntry("Judge", "skipped"))
+    assert first.trail is second.trail
+    assert first.metadata.answering is second.metadata.answering
+    assert first.rubric is not None
+    assert second.rubric is not None
+    assert first.rubric.trait_scales is second.rubric.trait_scales
+    assert second.rubric.trait_scales == scales
 
 
 @given(st.lists(strategies.results(), max_size=3))

@@ -7,11 +7,13 @@ import json
 from typing import Any
 
 import pytest
-from karenina_template.declarative_templates import DeclarativeRuntime
+from karenina_template import declarative_templates
+from karenina_template.declarative_templates import SHORT, DeclarativeRuntime
 from karenina_template.primitives import NAMES
 
 from karenina_core import templates as primitives
 from karenina_core.errors import FillError, TemplateError
+from karenina_core.ports.threads import in_own_thread
 from karenina_core.templates import FilledTemplate, TemplateHandle, TemplateRuntime
 
 PRIMITIVES = {name: getattr(primitives, name) for name in NAMES}
@@ -50,6 +52,29 @@ def test_the_runtime_says_what_it_is() -> None:
     assert isinstance(handle, TemplateHandle)
     assert handle.isolation == "no-code"
     assert isinstance(asyncio.run(handle.build({"target": "x"})), FilledTemplate)
+
+
+@pytest.mark.parametrize(
+    ("changes", "threads"),
+    [
+        ({}, 0),
+        ({"description": "long " * SHORT}, 1),
+        ({"verify_with": {"type": "RegexMatch", "pattern": "BCL2+"}, "ground_truth": "N/A"}, 1),
+    ],
+    ids=["short", "long", "pattern"],
+)
+def test_only_a_template_that_may_take_long_is_loaded_in_a_thread(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], threads: int
+) -> None:
+    begun: list[str] = []
+
+    async def counted(call: Any, name: str) -> Any:
+        begun.append(name)
+        return await in_own_thread(call, name)
+
+    monkeypatch.setattr(declarative_templates, "in_own_thread", counted)
+    assert [field.name for field in load(with_field(**changes)).fields()] == ["target"]
+    assert len(begun) == threads
 
 
 def test_a_template_of_every_type() -> None:

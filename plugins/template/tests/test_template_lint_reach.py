@@ -10,6 +10,7 @@ from karenina_template.lint.lint import lint_schema
 from karenina_template.lint.positions import Place
 from karenina_template.lint.references import Targets
 from karenina_template.lint.severity import Reach, Subject, weigh
+from karenina_template.lint.spelling import _FEW, prepared
 
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=400)
 PARTS = ["BCL2", "Bcl-2", "5", "0.05", "5 %", "true", "yes", "+", "such as", "or", "William", "Shakespeare"]
@@ -67,3 +68,12 @@ def test_a_text_that_several_fields_expect_is_reported_for_the_field_whose_descr
     assert [(item.field, item.where, item.severity) for item in findings] == [("a", "description", "leak")]
     (other,) = lint_schema(schema, {"a": "MCL1", "b": "BCL2"})
     assert (other.field, other.where) == ("b", "description")
+
+
+@LAW
+@given(st.lists(st.one_of(TEXTS, st.text("aÀ1-_ é", max_size=6)), max_size=3).map(" ".join), st.lists(TEXTS))
+def test_a_few_beginnings_are_found_in_a_text_where_all_of_its_own_would_be(text: str, values: list[str]) -> None:
+    wanted = frozenset(key for value in (*EXPECTED, *values) for key in Targets((value,)).keys)
+    many = wanted | {f"beginning {number}" for number in range(_FEW + 1)}
+    assert len(wanted) <= _FEW, "all of them are searched one by one"
+    assert prepared(text).among(wanted) == prepared(text).among(many)
