@@ -138,7 +138,7 @@ def test_nothing_to_verify_names_both_ways_and_they_are_lines_to_type(tmp_path: 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--judge-with", "referense"], "is called 'referense' (did you mean 'reference'?); there is: reference"),
+        (["--judge-with", "referense"], "(did you mean 'reference'?); there is: holistic, reference"),
         (["--judge-with", "reference", "--with", "agentic_parsing"], "is not what the agent of agentic_parsing does"),
     ],
 )  # fmt: skip

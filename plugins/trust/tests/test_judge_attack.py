@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_runs.summaries.intervals import wilson
@@ -173,3 +174,20 @@ def test_one_attack_a_question_has_the_interval_of_wilson(tmp_path: Path) -> Non
 
     rate = rate_of_rows([(number, number < 3) for number in range(10)])
     assert rate.interval == wilson(0.3, 10)
+
+
+def test_attacks_that_were_judged_are_read_again_and_others_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = ("--family", "invisible", "--questions", "cystic")
+    with ScriptedServer(judge(("invisible",))) as server:
+        first = attack(tmp_path, server, *more)
+        asked = server.count
+        assert attack(tmp_path, server, *more) == first
+        assert server.count == asked
+        other = evolve(suite(), payloads=[evolve(one, text=f"{one.text}!") for one in suite().payloads])
+        monkeypatch.setattr("karenina_trust.attack.printed.suite", lambda: other)
+        line = ("judge", "attack", benchmark(tmp_path), *judge_arguments(server), "--out", tmp_path / "r", *more)
+        ended = karenina(*line)
+        assert (ended.exit_code, "other trials" in ended.stderr, server.count) == (1, True, asked)
+    assert rates(first[1]["templates"], "success") == {"invisible": 1.0}

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_trust.check.check import CORRECTED, NOT_EXTRACTED, REJECTED
 from karenina_trust.judges.statements import FORMS, REWRITES, pairs_of
+from karenina_trust.judges.trials import WHOLE
 
+from karenina_core import Benchmark, Question
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
 from .judged_trials import EXPECTED, Script, benchmark, extracted, judge_arguments, karenina, perfect, response
@@ -114,6 +116,48 @@ def test_nothing_is_asked_for_an_estimate_or_where_nothing_can_be_tried(tmp_path
         assert (ended.exit_code, server.count) == (1, 0)
     assert "has no answer template" in ended.stderr
     assert "karenina benchmark prove" in ended.stderr
+
+
+CODE = """
+class Answer(BaseAnswer):
+    gene: str = Field(description="The gene that the response names")
+    year: int = Field(description="The year that the response names")
+
+    def ground_truth(self):
+        self.correct = {"gene": "CFTR", "year": 1989}
+
+    def verify(self) -> bool:
+        return self.gene == self.correct["gene"] and self.year == self.correct["year"]
+"""
+
+
+def test_a_template_that_is_code_is_tried_in_the_sandbox_and_counts_as_a_whole(tmp_path: Path) -> None:
+    question = Question(id="cystic", question="What is known of cystic?", raw_answer="", answer_template=CODE)
+    path = Benchmark.create("Code").with_questions([question]).save(tmp_path / "code.jsonld")
+    with ScriptedServer(knows_better) as server:
+        _, found = check(path, server, "--out", tmp_path / "run")
+    (judge,) = found["judges"]
+    assert judge["trials"] == len(FORMS) + 2
+    assert {row["field"] for row in judge["by_field"]} == {WHOLE}
+    (row,) = judge["misreadings"]
+    assert (row["problem"], row["trial"].partition(":")[0]) == (CORRECTED, "wrong value of gene")
+
+
+def test_a_run_of_trials_is_resumed_like_any_other(tmp_path: Path) -> None:
+    path, run = benchmark(tmp_path, "cystic"), tmp_path / "run"
+    with ScriptedServer(perfect) as server:
+        line = ("judge", "check", path, *judge_arguments(server), "--out", run, "--quiet")
+        begun = karenina(*line, "--budget-tokens", 1)
+        assert begun.exit_code == 3, begun.stderr
+        left = karenina(*line)
+        assert (left.exit_code, f"karenina resume {run}" in left.stderr) == (1, True), left.stderr
+        resumed = karenina("resume", run, "--budget-tokens", 1_000_000, "--quiet")
+        assert resumed.exit_code == 0, resumed.stderr
+        asked = server.count
+        ended = karenina(*line)
+        assert (ended.exit_code, server.count) == (0, asked)
+    assert "misread    0.0%" in ended.stdout
+    assert asked == 1 + len(REWRITES) + len(FORMS) + 3
 
 
 WORD = st.from_regex(r"[A-Z]{2,6}", fullmatch=True)

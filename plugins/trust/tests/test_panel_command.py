@@ -106,6 +106,7 @@ def test_without_labels_an_inverted_judge_is_named_and_never_turned_round(tmp_pa
     assert chances[0] == pytest.approx(chances[1], abs=1e-9)
     assert [row["weighted"] for row in found["verdicts"]] == RIGHT
     assert found["errors_against"] == "weighted verdicts"
+    assert (found["votes"], found["effective_votes"]) == (3, pytest.approx(without["effective_votes"]))
     assert "at most" in karenina("panel", run).stdout
 
 

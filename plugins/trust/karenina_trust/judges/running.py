@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.files.run_files import MANIFEST
 from karenina_runs.folder.directory import default_directory, read_manifest
 from karenina_runs.folder.status import read_status, resume_command
-from karenina_runs.plan.items import Prepared
 from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core.errors import ConfigError, Problem, RunDirectoryError, plural
@@ -39,11 +38,8 @@ def judged(run: TrialRun, options: Mapping[str, Any], label: str) -> Judged:
     been made there. Raises ConfigError for a directory of another run, or of one that has not ended."""
     prepared, directory = run.prepared, options["out"] or default_directory(label)
     if (directory / MANIFEST).is_file():
-        return Judged(_earlier(prepared, directory), directory, 0)
-    source = directory.with_name(f"{directory.name}.jsonld")
-    if source.exists():
-        what = f"{source} is there already, where the trials are to be kept; remove it, or give another --out"
-        raise ConfigError([Problem("--out", what)])
+        return Judged(_earlier(run, directory), directory, 0)
+    source = directory.with_name(f"{directory.name}.trials.jsonld")
     try:
         source.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -57,16 +53,24 @@ def judged(run: TrialRun, options: Mapping[str, Any], label: str) -> Judged:
     return Judged(results, directory, ended(results, len(prepared), directory))
 
 
-def _earlier(prepared: Prepared, directory: Path) -> VerificationResultSet:
-    about: Mapping[str, Any] = read_manifest(directory)
-    names: Sequence[Sequence[str]] = about.get("pairs", ())
-    if about["benchmark"].get("digest") != prepared.benchmark.digest or [tuple(pair) for pair in names] != list(
-        prepared.planned.pairs
+def _earlier(run: TrialRun, directory: Path) -> VerificationResultSet:
+    about, prepared = read_manifest(directory), run.prepared
+    pairs = [tuple(pair) for pair in about.get("pairs", ())]
+    digest = about["benchmark"].get("digest")
+    alike = (digest, pairs, about["items"]) == (
+        prepared.benchmark.digest,
+        list(prepared.planned.pairs),
+        len(prepared),
+    )
+    found = read_status(directory)
+    if alike and found.state != "completed":
+        what = f"the run in {directory} is not complete; type: {resume_command(found, directory)}"
+        raise ConfigError([Problem("--out", what)])
+    results = VerificationResultSet.load(directory, prepared.app) if alike else None
+    if results is None or any(
+        result.generation.has_answer and result.generation.raw_llm_response != run.answers[result.metadata.question_id]
+        for result in results
     ):
         what = f"{directory} holds another run, or one of other trials or judges; give an empty directory"
         raise ConfigError([Problem("--out", what)])
-    found = read_status(directory)
-    if found.state != "completed":
-        what = f"the run in {directory} is not complete; type: {resume_command(found, directory)}"
-        raise ConfigError([Problem("--out", what)])
-    return VerificationResultSet.load(directory, prepared.app)
+    return results

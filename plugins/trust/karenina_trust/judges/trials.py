@@ -131,6 +131,8 @@ class TrialRun:
     benchmark: Benchmark = field(repr=False)
     """Whose questions are the trials, as a file can hold it."""
     prepared: Prepared
+    answers: Mapping[str, str] = field(repr=False)
+    """By the ids of the questions."""
 
 
 def trial_run(trials: Sequence[Trial], benchmark: Benchmark, config: VerificationConfig, app: Karenina) -> TrialRun:
@@ -145,4 +147,5 @@ def trial_run(trials: Sequence[Trial], benchmark: Benchmark, config: Verificatio
         answer = CachedAnswer(raw_llm_response=trial.answer, trace_messages=trace)
         store.register(ReplayKey(trial.id), ReplayEntry(answer=answer))
     tried = Benchmark.create(f"Trials of {benchmark.name}").with_questions(questions)
-    return TrialRun(tried, prepare(tried, config, app=app, answers=store))
+    prepared = prepare(tried, config, app=app, answers=store)
+    return TrialRun(tried, prepared, {trial.id: trial.answer for trial in trials})

@@ -35,6 +35,8 @@ class Panel:
     """Without inverted ones: none is used with its votes turned round."""
     inverted: Mapping[str, str]
     """Judges whose sensitivity and specificity are below 1 together, and by what that is known."""
+    kept: Sequence[int] = field(repr=False)
+    """The places of the others; of all judges, where all are inverted."""
 
     @property
     def labels(self) -> int:
@@ -62,18 +64,20 @@ class Panel:
 
     @property
     def correlation(self) -> float | None:
-        """Of the judges' errors against labels, else against the weighted verdicts, from which errors that most judges
-        share cannot be seen: then it is too low."""
+        """Of the errors of judges that are not inverted, against labels, else against the weighted verdicts, from which
+        errors that most judges share cannot be seen: then it is too low."""
+        votes = self.ballot.votes[:, self.kept]
         if self.labels:
             rows = [place for place, label in enumerate(self.truth) if label is not None]
-            return error_correlation(self.ballot.votes[rows], [bool(self.truth[place]) for place in rows])
-        return error_correlation(self.ballot.votes, self.weighted.verdicts)
+            return error_correlation(votes[rows], [bool(self.truth[place]) for place in rows])
+        return error_correlation(votes, self.weighted.verdicts)
 
     @property
     def effective(self) -> float | None:
-        """How many independent votes the panel is worth; None where no two judges have errors that vary."""
+        """How many independent votes the judges that are not inverted are worth; None where no two of them have errors
+        that vary."""
         found = self.correlation
-        return None if found is None else effective_votes(len(self.ballot.judges), found)
+        return None if found is None else effective_votes(len(self.kept), found)
 
     @property
     def warnings(self) -> list[str]:
@@ -113,6 +117,7 @@ class Panel:
             "weighted": self._verdicts(self.weighted.verdicts),
             "best": None if best is None else self.ballot.judges[best],
             "effective_votes": effective,
+            "votes": len(self.kept),
             "error_correlation": self.correlation,
             "errors_against": "labels" if self.labels else "weighted verdicts",
             "inverted": dict(self.inverted),
@@ -162,12 +167,14 @@ def panel_of(ballot: Ballot, people: Mapping[str, bool] | None = None) -> Panel:
     inverted = {ballot.judges[judge]: "by agreement with the other judges" for judge in everybody.inverted}
     inverted |= dict.fromkeys(_inverted_by_labels(ballot, truth), "by labels")
     kept = [place for place, judge in enumerate(ballot.judges) if judge not in inverted]
+    kept = kept or list(range(len(ballot.judges)))
     return Panel(
         ballot=ballot,
         truth=truth,
         majority=majority(ballot.votes),
         everybody=everybody,
-        weighted=dawid_skene(ballot.votes[:, kept]) if 0 < len(kept) < len(ballot.judges) else everybody,
+        weighted=dawid_skene(ballot.votes[:, kept]) if len(kept) < len(ballot.judges) else everybody,
+        kept=kept,
         inverted=dict(sorted(inverted.items())),
     )
 

@@ -50,9 +50,7 @@ def _parts(panel: Panel) -> list[Part]:
     return [
         f"{plural(len(ballot.judges), 'judge')}, {plural(len(ballot.items), 'answer')}{labelled}",
         "",
-        Table(
-            columns, rows, "Judges, and all of them together; sensitivity and specificity are estimated without labels"
-        ),
+        Table(columns, rows, "Judges, and all together; sensitivity and specificity are estimated without labels"),
         *([f"{plural(ties, 'answer')} without a majority"] if ties else []),
         _votes(panel),
         listing("Warnings", [(warning,) for warning in panel.warnings]),
@@ -66,7 +64,7 @@ def _rates(panel: Panel, verdicts: Verdicts) -> tuple[str, str]:
 
 
 def _votes(panel: Panel) -> str:
-    judges, effective = len(panel.ballot.judges), panel.effective
+    judges, effective = len(panel.kept), panel.effective
     if effective is None:
         return "effective votes: unknown, as no two judges have errors to compare"
     against = "" if panel.labels else " at most, as errors that most judges share cannot be seen without labels"

@@ -51,7 +51,8 @@ def command(ctx: click.Context, /, run: Path, **options: Any) -> None:
 
     A judge that is right no more often than the judged model cannot save more than half of the labels; then it says so.
 
-    Exit codes: 0 done, 1 the run or the labels cannot be read, 2 wrong usage, 4 no design reaches the width.
+    Exit codes: 0 done, 1 the run or the labels cannot be read, 2 wrong usage, 4 the answers are too few for the
+    width, whatever is labelled.
     """
     if (options["sensitivity"] is None) is not (options["specificity"] is None):
         raise click.UsageError("give both --sensitivity and --specificity, or neither", ctx)
