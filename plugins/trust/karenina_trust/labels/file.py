@@ -76,12 +76,13 @@ class LabelFile:
         )
 
     @property
+    def judges(self) -> frozenset[str]:
+        """Those of the run when the answers were drawn: strata are made of what these said."""
+        return frozenset(self.binding["models"]["parsing"])
+
+    @property
     def annotators(self) -> list[str]:
         return sorted({label.annotator for label in self.labels})
-
-    def reading(self, item: str, target: str) -> dict[str, Any]:
-        """Of a field: `{annotator: what the answer says}`."""
-        return {name: value["reading"] for name, value in self.by_target(target).get(item, {}).items()}
 
 
 def now() -> str:
