@@ -204,9 +204,8 @@ def test_what_is_written_is_what_is_read(certificate: Any, labelled_run: Any, co
     assert [(row.target, row.value) for row in held.rows] == [
         (row.target, row.certified.value) for row in certificate.rows
     ]
-    printed = json.loads(command("certify", labelled_run.path, "--json").output)
-    assert printed["rows"] == json.loads(json.dumps(document(certificate)["rows"]))
-    assert set(printed["holds_for"]) == {"judge", "prompt", "template", "rubric", "model"}
+    assert held.content["rows"] == json.loads(json.dumps(document(certificate)["rows"]))
+    assert set(held.content["holds_for"]) == {"judge", "prompt", "template", "rubric", "model"}
 
 
 def test_models_are_certified_together_and_each(labelled_run: Any) -> None:
@@ -305,6 +304,9 @@ def test_labels_by_hand_give_agreement_and_no_rate(
     assert "chosen by hand: this is agreement on these answers, no rate of all" in done.output
     assert "Nothing is certified" in done.output
     assert not (tmp_path / "c.json").exists()
+    printed = command("certify", labelled_run.path, *own, "--json").output
+    (row,) = json.loads(printed[: printed.rindex("}") + 1])["rows"]
+    assert (row["recommended"], row["labels"], row["estimates"]) == (None, 30, {})
     drawn = command("label", labelled_run.path, "--annotator", "ann", *own)
     assert "chosen by hand; draw in another" in drawn.output
 
@@ -363,7 +365,9 @@ def planted_labels(answers: Sequence[Any], truth: Mapping[str, Any], seed: int, 
             read = read if chance.random() < wrong else value
             read = read.lower() if name == "gene" and chance.random() < 0.5 else read
             labels.append(Label(item=one.item, annotator="ann", target=f"field:{name}", value={"reading": read}))
-    return LabelFile(run_id="r", binding={}, plan=plan, labels=tuple(labels))
+    return LabelFile(
+        run_id="r", binding={"models": {"parsing": {"manual:manual": {}}}}, plan=plan, labels=tuple(labels)
+    )
 
 
 def reassigned(answers: Sequence[Any], run: Any, seed: int) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:

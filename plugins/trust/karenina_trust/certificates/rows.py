@@ -86,9 +86,9 @@ class Row:
         return self.estimates.get(self.recommended or "")
 
 
-def row_of(found: Beside, *, drawn: bool) -> Row:
+def row_of(found: Beside, *, drawn: bool, agreed: bool = True) -> Row:
     """Estimates and agreement of one target. `drawn`: by a plan; labels of answers that somebody chose give agreement
-    on these answers and no rate of all."""
+    on these answers and no rate of all. `agreed`: with agreement, of all models together."""
     labelled = found.labelled
     row = Row(
         target=found.target,
@@ -98,7 +98,7 @@ def row_of(found: Beside, *, drawn: bool) -> Row:
         labels=len(labelled),
         questions=len({found.questions[place] for place in labelled}),
         annotators=len(found.annotators),
-        agreement=_agreement(found) if found.model is None else {},
+        agreement=_agreement(found) if agreed and found.model is None else {},
     )
     if not drawn:
         return evolve(row, reason="the answers were chosen by hand: this is agreement on these answers, no rate of all")

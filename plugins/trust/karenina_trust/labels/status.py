@@ -38,7 +38,7 @@ def status_of(file: LabelFile, answers: Sequence[Answer], run: Path, benchmark: 
     check = field_check(Templates(run, benchmark))
     for target, judge in subjects(file, answers):
         try:
-            row = row_of(beside(file, answers, target, judge, check)[0], drawn=is_drawn(file))
+            row = row_of(beside(file, answers, target, judge, check)[0], drawn=is_drawn(file), agreed=False)
         except ConfigError as error:  # a reading cannot be checked
             notes.append(f"{target}, judged by {judge}: {error}")
             continue
