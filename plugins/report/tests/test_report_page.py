@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from karenina_vocabulary.rubric_part import RubricPart, read_traits
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError, RunDirectoryError
+from karenina_core.plugin.command_line import Section
 from karenina_core.values.convert import structure, unstructure
 from karenina_core.values.result import GenerationPart, LedgerEntry, MetadataPart, TrailEntry
 
@@ -881,3 +883,27 @@ def test_the_page_says_how_code_of_templates_was_kept_apart(tmp_path: Path) -> N
     items = [result(f"q{n}", result_id=f"{n}", template_isolation=level) for n, level in enumerate(levels)]
     page = page_of(items, tmp_path, manifest={"run_name": "apart"})
     assert re.search(r"<dt>Templates ran</dt><dd[^>]*>no-code 1, sandbox-full 2</dd>", page)
+
+
+def test_sections_of_other_packages_are_text_and_one_that_fails_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = "<script>alert(1)</script>"
+
+    def good(folder: Path) -> list[Section]:
+        assert folder == tmp_path
+        return [Section({}, hostile, ("a",), [(hostile,)], before=[hostile], after=["the end"])]
+
+    def broken(folder: Path) -> list[Section]:
+        raise RuntimeError(f"no luck in {hostile}")
+
+    points = [(EntryPoint(name, "there:f", "karenina.report"), f) for name, f in (("good", good), ("broken", broken))]
+    monkeypatch.setattr("karenina_report.sections.usable", lambda group, what: points)
+    page = page_of(VerificationResultSet([result()], run_dir=tmp_path), tmp_path)
+    tags = read(page)
+    assert [tag for tag, _ in tags.found].count("script") == 2
+    text = "".join(tags.text)
+    assert text.count(hostile) >= 4
+    assert "the end" in text
+    assert "the section 'broken' of an unknown package failed: RuntimeError: no luck in" in text
+    assert "no luck" not in page_of([result()], tmp_path)  # in no folder, nothing is asked

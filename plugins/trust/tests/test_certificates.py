@@ -14,7 +14,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_compare.agreement import cohens_kappa
-from karenina_trust.certificates.certify import certify
+from karenina_trust.certificates.certify import certify, check_labels
 from karenina_trust.certificates.document import document, read_certificate
 from karenina_trust.certificates.readings import CAUSES, field_check, findings, same_reading
 from karenina_trust.certificates.rows import Row, exact_chance, row_of
@@ -101,6 +101,22 @@ def test_a_judge_that_guesses_counts_for_nothing() -> None:
     assert row.estimates["rogan-gladen"].value is None
 
 
+def test_strata_count_with_their_shares_and_say_nothing_of_sensitivity_in_general() -> None:
+    """Half of the labels are of answers that the judge failed, which are a fifth."""
+    chance = Random(4)
+    said = [1.0] * 320 + [0.0] * 80
+    truth = [float(chance.random() < (0.9 if value else 0.15)) for value in said]
+    people = {place: truth[place] for place in (*range(40), *range(320, 360))}
+    row = row_of(table(said, people, strata=["passed"] * 320 + ["failed"] * 80), drawn=True)
+    weighted = 0.8 * sum(truth[:40]) / 40 + 0.2 * sum(truth[320:360]) / 40
+    assert row.certified is not None
+    assert row.certified.value == pytest.approx(weighted)  # within strata of the verdict, the judge adds nothing
+    assert row.recommended == "people"
+    assert row.estimates["rogan-gladen"].value is row.classes is None
+    assert "strata drew some kinds of answers more often" in row.estimates["rogan-gladen"].note
+    assert "which strata drew unevenly" in row.warnings[-1]
+
+
 def test_few_labels_have_the_wider_interval_and_say_so() -> None:
     found = world(300, 25, 0.85)
     row = row_of(found, drawn=True)
@@ -135,6 +151,15 @@ def test_people_of_two_minds_count_half_and_are_named() -> None:
     row = row_of(table(said, {**split, **{place: said[place] for place in range(40, 60)}}), drawn=True)
     assert row.estimates["people"].value == pytest.approx((40 * 0.5 + sum(said[40:60])) / 60)
     assert "people disagree with each other (100% of pairs) more than with the judge (40%)" in " ".join(row.warnings)
+
+
+def test_what_most_people_say_decides_on_the_class_of_an_answer() -> None:
+    found = world(300, 80, 0.9)
+    split = [{"ann": v, "bob": v, "cid": 1 - v} if own else {} for own in found.people for v in [own.get("ann", 0.0)]]
+    row, plain = row_of(evolve(found, people=tuple(split)), drawn=True), row_of(found, drawn=True)
+    assert row.classes == plain.classes
+    assert row.estimates["rogan-gladen"] == plain.estimates["rogan-gladen"]
+    assert row.estimates["people"].value != plain.estimates["people"].value
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60))
@@ -179,9 +204,8 @@ def test_what_is_written_is_what_is_read(certificate: Any, labelled_run: Any, co
     assert [(row.target, row.value) for row in held.rows] == [
         (row.target, row.certified.value) for row in certificate.rows
     ]
-    printed = json.loads(command("certify", labelled_run.path, "--json").output)
-    assert printed["rows"] == json.loads(json.dumps(document(certificate)["rows"]))
-    assert set(printed["holds_for"]) == {"judge", "prompt", "template", "rubric", "model"}
+    assert held.content["rows"] == json.loads(json.dumps(document(certificate)["rows"]))
+    assert set(held.content["holds_for"]) == {"judge", "prompt", "template", "rubric", "model"}
 
 
 def test_models_are_certified_together_and_each(labelled_run: Any) -> None:
@@ -194,6 +218,51 @@ def test_models_are_certified_together_and_each(labelled_run: Any) -> None:
     assert [row.model for row in each] == ["model 0", "model 1"]
     assert sum(row.labels for row in each) == whole.labels == 60
     assert sum(row.items for row in each) == whole.items == 120
+
+
+def test_traits_are_certified_as_verdicts_are_and_classes_have_agreement_alone(labelled_run: Any) -> None:
+    file = read_labels(labelled_run.path / "labels.json")
+    name, chance = "trait:names a unit", Random(1)
+    labels = [
+        Label(item=one.item, annotator="ann", target=name, value=float(chance.random() < 0.9))
+        for one in file.plan.items
+    ]
+    found = certify(
+        VerificationResultSet.load(labelled_run.path), labelled_run.path, evolve(file, labels=tuple(labels))
+    )
+    (row,) = found.rows
+    assert (row.target, row.labels, row.recommended) == (name, 60, "people")  # the pattern says the same of all
+    assert row.estimates["people"].value == sum(label.value for label in labels) / 60
+    words = evolve(
+        world(100, 60, 0.9),
+        model=None,
+        said=("good",) * 50 + ("poor",) * 50,
+        people=tuple({"ann": "good" if place % 5 else "poor"} for place in range(100)),
+    )
+    row = row_of(words, drawn=True)
+    assert (row.recommended, row.reason) == (None, "classes have no mean; see how far the judge agrees with people")
+    assert row.agreement["percent"].value == pytest.approx(0.5)
+    assert "sensitivity" not in row.agreement
+
+
+def test_another_judge_changes_no_stratum_and_another_verdict_does(
+    labelled_run: Any, command: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "strata.json"
+    own = ("--labels", path, "--n", "6", "--stratify", "outcome", "--annotator", "ann")
+    assert command("label", labelled_run.path, *own, typed="q\n").exit_code == 0
+    file, answers = read_labels(path), labelled_answers(labelled_run)
+    harsh = [
+        evolve(a, judged={**a.judged, "x:harsh": evolved(a.judged["manual:manual"], outcome="failed")}) for a in answers
+    ]
+    check_labels(file, labelled_run.path, harsh)
+    other = [evolve(a, judged={j: evolved(r, outcome="failed") for j, r in a.judged.items()}) for a in answers]
+    with pytest.raises(ConfigError, match="verdicts have changed since the answers were drawn"):
+        check_labels(file, labelled_run.path, other)
+
+
+def evolved(result: Any, **about: Any) -> Any:
+    return evolve(result, metadata=evolve(result.metadata, **about))
 
 
 def labelled_answers(run: Any) -> list[Any]:
@@ -235,6 +304,9 @@ def test_labels_by_hand_give_agreement_and_no_rate(
     assert "chosen by hand: this is agreement on these answers, no rate of all" in done.output
     assert "Nothing is certified" in done.output
     assert not (tmp_path / "c.json").exists()
+    printed = command("certify", labelled_run.path, *own, "--json").output
+    (row,) = json.loads(printed[: printed.rindex("}") + 1])["rows"]
+    assert (row["recommended"], row["labels"], row["estimates"]) == (None, 30, {})
     drawn = command("label", labelled_run.path, "--annotator", "ann", *own)
     assert "chosen by hand; draw in another" in drawn.output
 
@@ -293,7 +365,9 @@ def planted_labels(answers: Sequence[Any], truth: Mapping[str, Any], seed: int, 
             read = read if chance.random() < wrong else value
             read = read.lower() if name == "gene" and chance.random() < 0.5 else read
             labels.append(Label(item=one.item, annotator="ann", target=f"field:{name}", value={"reading": read}))
-    return LabelFile(run_id="r", binding={}, plan=plan, labels=tuple(labels))
+    return LabelFile(
+        run_id="r", binding={"models": {"parsing": {"manual:manual": {}}}}, plan=plan, labels=tuple(labels)
+    )
 
 
 def reassigned(answers: Sequence[Any], run: Any, seed: int) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:

@@ -116,7 +116,7 @@ def test_other_answers_of_the_same_model_are_corrected_by_what_labels_found(cert
     assert "other answers, corrected by sensitivity and specificity of 24 labels" in gate.message
     for classes, why in (
         (ClassRates(0.5, 60, 0.5, 60), "the judge says little"),
-        (None, "the labels are all of one class"),
+        (None, "labels say nothing of"),
     ):
         (gate,) = gates_of(evolve(held, rows=(evolve(held.rows[0], classes=classes),)), others, 0.0)
         assert not gate.passed
@@ -190,6 +190,7 @@ def certified_row(sample: Sample, names: list[str]) -> Certified:
         high=found.interval.high,
         level=0.95,
         labels=found.n,
+        questions=found.n,
         standard_error=found.standard_error,
         df=found.df,
         classes=None,

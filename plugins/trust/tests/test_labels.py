@@ -214,7 +214,8 @@ def test_two_people_label_at_a_time_and_nothing_is_lost(run: Path, command: Call
 def test_status_says_what_is_labelled_and_what_more_would_buy(labelled_run: Any, command: Callable[..., Any]) -> None:
     found = json.loads(command("label", labelled_run.path, "--status", "--json").output)
     assert found["strata"] == [{"stratum": "all answers", "answers": 120, "drawn": 60, "labelled": 60}]
-    (row,) = found["precision"]
+    assert [row["target"] for row in found["precision"]] == ["verdict", "field:dose", "field:gene"]
+    row = found["precision"][0]
     assert row["labels"] == 60
     assert row["with"]["120"] == pytest.approx(row["half_width"] / 2**0.5)
     shown = command("label", labelled_run.path, "--status").output

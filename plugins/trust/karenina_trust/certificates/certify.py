@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from ..estimators import AltTest, alt_test
 from ..labels.answers import LENGTH, TRAIT, VERDICT, Answer, answers_of, judged_value
 from ..labels.binding import binding_of, stale
 from ..labels.file import LabelFile, is_drawn
-from ..labels.plan import population_of
+from ..labels.plan import population_of, strata_of
 from ..labels.templates import Templates
 from .readings import Finding, field_check, findings
 from .rows import Row, row_of
@@ -70,6 +71,14 @@ def check_labels(file: LabelFile, run: Path, answers: Sequence[Answer]) -> None:
         raise ConfigError(
             "the run has other answers than when the labelled ones were drawn; draw again, in a file of its own "
             "(karenina label RUN --labels FILE)"
+        )
+    strata = strata_of(answers, file.plan.by, file.judges) if is_drawn(file) else {}
+    if Counter(strata.values()) != Counter(file.plan.strata) or any(
+        strata[one.item] != one.stratum for one in file.plan.items
+    ):
+        raise ConfigError(
+            "verdicts have changed since the answers were drawn, so that these are in other strata now; draw again, in "
+            "a file of its own (karenina label RUN --labels FILE)"
         )
 
 

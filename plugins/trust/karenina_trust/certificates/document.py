@@ -115,6 +115,8 @@ class Certified:
     high: float
     level: float
     labels: int
+    questions: int
+    """Questions with a label."""
     standard_error: float | None
     df: float | None
     classes: ClassRates | None
@@ -168,6 +170,7 @@ def _certified(row: Mapping[str, Any]) -> Certified:
         high=float(best["high"]),
         level=0.95,
         labels=int(row["labels"]),
+        questions=int(row["questions"]),
         standard_error=best["standard_error"],
         df=best["df"],
         classes=None if row["classes"] is None else ClassRates(**row["classes"]),

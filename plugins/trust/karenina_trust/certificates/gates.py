@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+
 from karenina_core.errors import BenchmarkError, ConfigError, Problem
 
 from .plugin import NAME
@@ -109,12 +111,17 @@ def _carried_over(row: Certified, answers: Iterable[Answer], pair: tuple[str, st
     from ..estimators import rogan_gladen_of
     from ..labels.answers import VERDICT, judged_value
 
-    own = [answer.judged[pair[1]] for answer in answers if answer.model == pair[0] and pair[1] in answer.judged]
-    said = [value for result in own if isinstance(value := judged_value(result, VERDICT), float)]
+    own = [(a.question_id, a.judged[pair[1]]) for a in answers if a.model == pair[0] and pair[1] in a.judged]
+    said = [(name, value) for name, found in own if isinstance(value := judged_value(found, VERDICT), float)]
     if row.classes is None or not said:
-        note = "the labels are all of one class" if said else "there is no verdict"
+        note = "labels say nothing of sensitivity and specificity in general" if said else "there is no verdict"
         return Estimate(value=None, n=len(said), method="rogan-gladen", note=note)
-    return rogan_gladen_of(sum(said) / len(said), len(said), row.classes)
+    rate = sum(value for _, value in said) / len(said)
+    share = row.questions / row.labels  # answers to one question count once
+    found = evolve(
+        row.classes, positives=int(row.classes.positives * share), negatives=int(row.classes.negatives * share)
+    )
+    return rogan_gladen_of(rate, len({name for name, _ in said}), found)
 
 
 def _shown(value: float, low: float, high: float) -> str:

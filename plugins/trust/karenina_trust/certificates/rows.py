@@ -41,6 +41,8 @@ RESAMPLES = 400
 """Draws of questions: enough for limits of 95 % to a tenth of their width."""
 SAME = 1e-7
 """Logarithms of chances that differ by less are equal."""
+UNEVEN = "strata drew some kinds of answers more often, and with them some errors of the judge"
+SAMPLE = "agreement, sensitivity and specificity are of the labelled answers, which strata drew unevenly"
 UNLIKELY = 0.001
 """Chance below which labels do not look like a draw."""
 ESTIMATORS: Mapping[str, Callable[[Sample], Estimate]] = {
@@ -84,9 +86,9 @@ class Row:
         return self.estimates.get(self.recommended or "")
 
 
-def row_of(found: Beside, *, drawn: bool) -> Row:
+def row_of(found: Beside, *, drawn: bool, agreed: bool = True) -> Row:
     """Estimates and agreement of one target. `drawn`: by a plan; labels of answers that somebody chose give agreement
-    on these answers and no rate of all."""
+    on these answers and no rate of all. `agreed`: with agreement, of all models together."""
     labelled = found.labelled
     row = Row(
         target=found.target,
@@ -96,7 +98,7 @@ def row_of(found: Beside, *, drawn: bool) -> Row:
         labels=len(labelled),
         questions=len({found.questions[place] for place in labelled}),
         annotators=len(found.annotators),
-        agreement=_agreement(found) if found.model is None else {},
+        agreement=_agreement(found) if agreed and found.model is None else {},
     )
     if not drawn:
         return evolve(row, reason="the answers were chosen by hand: this is agreement on these answers, no rate of all")
@@ -119,9 +121,13 @@ def _estimated(row: Row, found: Beside, sample: Sample) -> Row:
     classes, unusable = _classes(sample)
     few = _few(sample, classes)
     estimates: dict[str, Estimate] = {}
+    strata = len(np.unique(sample.strata)) > 1
     for name, estimator in ESTIMATORS.items():
-        if name == "rogan-gladen" and classes is None:
-            estimates[name] = Estimate(value=None, n=row.labels, method=name, note=unusable)
+        if name == "rogan-gladen" and (classes is None or strata):
+            note = UNEVEN if strata else unusable
+            estimates[name] = Estimate(value=None, n=row.labels, method=name, note=note)
+        elif name == "rogan-gladen":
+            estimates[name] = estimator(_decided(sample))
         elif few and name in ("people", "ppi", "ppi++"):
             estimates[name] = _widened(estimator, sample)
         else:
@@ -137,8 +143,8 @@ def _estimated(row: Row, found: Beside, sample: Sample) -> Row:
         estimates=estimates,
         recommended=name,
         reason=reason,
-        classes=classes,
-        warnings=(*_warnings(found, sample), *([few] if few else [])),
+        classes=None if strata else classes,
+        warnings=(*_warnings(found, sample), *([few] if few else []), *([SAMPLE] if strata else [])),
         influence={question: float(share) for question, share in zip(by_question, shares, strict=True)},
     )
 
@@ -153,9 +159,17 @@ def _choice(sample: Sample) -> tuple[str, str]:
 def _classes(sample: Sample) -> tuple[ClassRates | None, str]:
     """How often the judge is right on either class; None with the reason where that is not known."""
     try:
-        return class_rates(sample), ""
+        return class_rates(_decided(sample)), ""
     except StatisticsError as error:
         return None, str(error)
+
+
+def _decided(sample: Sample) -> Sample:
+    """With what most people say of each answer, where all say 0 or 1; answers on which they are split have no label."""
+    people = sample.people
+    if sample.binary or not (np.isin(sample.judge, (0, 1)).all() and np.nanmin(people) >= 0 and np.nanmax(people) <= 1):
+        return sample
+    return evolve(sample, people=np.where(people == 0.5, np.nan, np.round(people)))
 
 
 def _few(sample: Sample, classes: ClassRates | None) -> str:

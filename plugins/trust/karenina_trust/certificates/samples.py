@@ -83,7 +83,7 @@ def beside(
     file: LabelFile, answers: Sequence[Answer], target: str, judge: str, check: Check
 ) -> tuple[Beside, list[str]]:
     """The answers that a judge says something of, with the labels; and the model of each answer."""
-    labels, strata = file.by_target(target), strata_of(answers, file.plan.by)
+    labels, strata = file.by_target(target), strata_of(answers, file.plan.by, file.judges)
     rows: list[tuple[str, float | str, dict[str, float | str], str, str]] = []
     models = []
     for answer in answers:

@@ -69,7 +69,7 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
 
     work, kinds = Labelling(directory, options["labels"]), options["kinds"] or ("verdict",)
     if status:
-        return work.print_status(kinds, as_json=options["as_json"])
+        return work.print_status(kinds, options["benchmark"], as_json=options["as_json"])
     if filled is not None:
         click.echo(f"{len(work.imported(filled, options['annotator']))} labels read: {work.path}")
         return None

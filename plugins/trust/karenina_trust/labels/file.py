@@ -23,7 +23,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment] # the module is missing there, and asked for before it is used
 
-__all__ = ["NAME", "Label", "LabelFile", "add_labels", "now", "read_labels", "write_labels"]
+__all__ = ["NAME", "Label", "LabelFile", "add_labels", "now", "read_labels", "replace_plan", "write_labels"]
 
 NAME = "labels.json"
 FORMAT_VERSION = "1.0"
@@ -76,12 +76,13 @@ class LabelFile:
         )
 
     @property
+    def judges(self) -> frozenset[str]:
+        """Those of the run when the answers were drawn: strata are made of what these said."""
+        return frozenset(self.binding["models"]["parsing"])
+
+    @property
     def annotators(self) -> list[str]:
         return sorted({label.annotator for label in self.labels})
-
-    def reading(self, item: str, target: str) -> dict[str, Any]:
-        """Of a field: `{annotator: what the answer says}`."""
-        return {name: value["reading"] for name, value in self.by_target(target).get(item, {}).items()}
 
 
 def now() -> str:
@@ -126,6 +127,14 @@ def add_labels(path: Path, labels: Iterable[Label]) -> LabelFile:
         file = read_labels(path)
         kept = {label.key: label for label in (*file.labels, *labels)}
         file = evolve(file, labels=tuple(kept.values()))
+        write_labels(path, file)
+    return file
+
+
+def replace_plan(path: Path, plan: Plan) -> LabelFile:
+    """Give the file as it is now a larger draw, and return it."""
+    with _alone(path):
+        file = evolve(read_labels(path), plan=plan)
         write_labels(path, file)
     return file
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from random import Random
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from karenina_core.errors import ConfigError
 
@@ -74,10 +74,15 @@ class Plan:
     """In the order in which people are asked, the strata in turns."""
 
 
-def strata_of(answers: Iterable[Answer], by: Sequence[str]) -> dict[str, str]:
-    """`{answer: stratum}`. Raises ConfigError for a feature that there is not."""
+def strata_of(answers: Iterable[Answer], by: Sequence[str], judges: Collection[str] | None = None) -> dict[str, str]:
+    """`{answer: stratum}`, by what these judges say, or all. Raises ConfigError for a feature that there is not."""
     if unknown := [name for name in by if name not in FEATURES]:
         raise ConfigError(f"{unknown[0]!r} makes no strata; there is: {', '.join(FEATURES)}")
+    if judges is not None:
+        answers = [
+            evolve(answer, judged={name: own for name, own in answer.judged.items() if name in judges})
+            for answer in answers
+        ]
     return {
         answer.id: ", ".join(f"{name}: {FEATURES[name](answer)}" for name in by) or EVERYTHING for answer in answers
     }
@@ -87,7 +92,13 @@ def population_of(answers: Iterable[Answer]) -> str:
     return hashlib.sha256("\n".join(sorted(answer.id for answer in answers)).encode("ascii")).hexdigest()[:LENGTH]
 
 
-def draw(answers: Sequence[Answer], size: int, by: Sequence[str] = (), seed: int = 0) -> Plan:
+def draw(
+    answers: Sequence[Answer],
+    size: int,
+    by: Sequence[str] = (),
+    seed: int = 0,
+    judges: Collection[str] | None = None,
+) -> Plan:
     """Draw answers, from each stratum as many as from the others as far as it has them.
 
     Raises ConfigError where there are no answers, or fewer asked for than there are strata: each needs two labels, or
@@ -95,7 +106,7 @@ def draw(answers: Sequence[Answer], size: int, by: Sequence[str] = (), seed: int
     """
     if not answers:
         raise ConfigError("the run has no answer that a judge has judged, so there is nothing to label")
-    stratum = strata_of(answers, by)
+    stratum = strata_of(answers, by, judges)
     sizes = Counter(stratum.values())
     if size < 2 * len(sizes) and size < len(answers) and by:
         raise ConfigError(

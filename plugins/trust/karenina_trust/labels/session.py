@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 from karenina_cli.output import Table, note, own_stdout, print_found
 from karenina_runs.results.results import VerificationResultSet
 
@@ -16,7 +16,7 @@ from karenina_core.errors import ConfigError, plural
 from .answers import Answer, answers_of
 from .asking import ask, open_targets
 from .binding import binding_of, stale
-from .file import NAME, Label, LabelFile, add_labels, read_labels, write_labels
+from .file import NAME, Label, LabelFile, add_labels, read_labels, replace_plan, write_labels
 from .plan import BY_HAND, Plan, draw, population_of
 from .sheets import read_sheet, write_sheet
 from .templates import Templates
@@ -72,9 +72,7 @@ class Labelling:
             )
         if wanted.size is None or wanted.size <= len(plan.items):
             return file
-        file = evolve(file, plan=draw(self.answers, wanted.size, plan.by, plan.seed))
-        write_labels(self.path, file)
-        return file
+        return replace_plan(self.path, draw(self.answers, wanted.size, plan.by, plan.seed, file.judges))
 
     def _begun(self, plan: Plan) -> LabelFile:
         from karenina_runs.folder.directory import read_manifest
@@ -108,13 +106,13 @@ class Labelling:
             add_labels(self.path, labels)
         return labels
 
-    def print_status(self, kinds: tuple[str, ...], *, as_json: bool) -> None:
+    def print_status(self, kinds: tuple[str, ...], benchmark: Path | None, *, as_json: bool) -> None:
         """What is labelled, and what more labels would buy."""
         from .status import status_of
 
         with own_stdout() as out:
             file = self.file()
-            found = status_of(file, self.answers, self.run)
+            found = status_of(file, self.answers, self.run, benchmark)
             print_found(found, _parts(file, found, self._open(file, kinds)), out, as_json=as_json)
 
     def _open(self, file: LabelFile, kinds: tuple[str, ...]) -> dict[str, int]:
@@ -136,6 +134,10 @@ def _parts(file: LabelFile, found: dict[str, Any], waiting: dict[str, int]) -> l
         *(f"{who} has {plural(count, 'answer')} to go" for who, count in waiting.items() if count),
         Table(("stratum", "answers", "drawn", "labelled"), strata, "Plan"),
         Table(("annotator", "target", "labels"), rows, "Labels"),
-        Table(("target", "judge", "labels", "95 % interval", *more), gains, "What more labels would buy, in points"),
+        Table(
+            ("target", "judge", "labels", "95 % interval", *more),
+            gains,
+            "What more labels would buy at best, in points",
+        ),
         *found["notes"],
     ]

@@ -8,19 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from karenina_core.errors import ConfigError
+
 from ..certificates.readings import field_check
 from ..certificates.rows import LEAST_LABELS, row_of
 from ..certificates.samples import beside, subjects
-from .answers import FIELD, Answer
+from .answers import Answer
 from .file import LabelFile, is_drawn
 from .templates import Templates
 
 __all__ = ["status_of"]
 
 
-def status_of(file: LabelFile, answers: Sequence[Answer], run: Path) -> dict[str, Any]:
+def status_of(file: LabelFile, answers: Sequence[Answer], run: Path, benchmark: Path | None = None) -> dict[str, Any]:
     """`{"strata": [...], "precision": [...], "notes": [...]}`: answers drawn and labelled in each stratum, and of each
-    verdict and trait the half width of the recommended interval, now and with more labels.
+    target the half width of the recommended interval, now and with more labels.
 
     With n labels, a half width goes with the root of 1/n; the part that comes from the answers without a label does not
     shrink, so that this is the least that is reached.
@@ -33,11 +35,13 @@ def status_of(file: LabelFile, answers: Sequence[Answer], run: Path) -> dict[str
         for name, size in file.plan.strata.items()
     ]
     precision, notes = [], []
-    check = field_check(Templates(run))
+    check = field_check(Templates(run, benchmark))
     for target, judge in subjects(file, answers):
-        if target.startswith(FIELD):
+        try:
+            row = row_of(beside(file, answers, target, judge, check)[0], drawn=is_drawn(file), agreed=False)
+        except ConfigError as error:  # a reading cannot be checked
+            notes.append(f"{target}, judged by {judge}: {error}")
             continue
-        row = row_of(beside(file, answers, target, judge, check)[0], drawn=is_drawn(file))
         if (best := row.certified) is None or best.interval is None:
             notes.append(f"{target}, judged by {judge}: {row.reason}")
             continue
