@@ -171,8 +171,9 @@ def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
         turns[-1] = {**turns[-1], "content": _marked(turns[-1]["content"])}
     else:
         for at, turn in enumerate(turns):
-            first, *more = turn["content"] or ({},)
-            if turn["role"] == "user" and first.get("type") == "text" and more:
+            texts = [block["type"] == "text" for block in turn["content"]]
+            if turn["role"] == "user" and texts[:2] == [True, True]:
+                first, *more = turn["content"]
                 turns[at] = {**turn, "content": [*_marked([first]), *more]}
                 break
     return {**body, "messages": turns}

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 from karenina_runs.summaries.rates import DECIDED, credit, is_due
-from karenina_runs.summaries.summary import has_no_scores
+from karenina_runs.summaries.trait_summary import has_no_scores
 from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
 from karenina_vocabulary.trait_scale import scale_classes
 

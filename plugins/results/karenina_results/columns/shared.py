@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from karenina_runs.summaries.summary import RUBRIC_STAGES
+from karenina_runs.summaries.trait_summary import RUBRIC_STAGES
 from karenina_vocabulary.explanations import caveats_of, failure_kind, why
 
 from karenina_core import VerificationResult

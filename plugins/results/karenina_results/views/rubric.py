@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from attrs import define, evolve, field
-from karenina_runs.summaries.summary import has_no_scores
-from karenina_runs.summaries.trait_summary import trait_lines
+from karenina_runs.summaries.trait_summary import has_no_scores, trait_lines
 from karenina_vocabulary.rubric_part import COUNTS, FAILED, TraitOutcome, read_traits
 
 from karenina_core import VerificationResult

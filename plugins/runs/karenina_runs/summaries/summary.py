@@ -20,10 +20,9 @@ from karenina_core.values.result import VerificationResult
 from ..plan.items import LeftOut
 from .exact import ExactSum
 from .rates import Planned, RateTally
-from .trait_summary import TraitTally
+from .trait_summary import TraitTally, has_no_scores
 from .usage import TOKENS, TOTAL, CallTotals, UsageTally, tokens
 
-RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
 UNPLANNED = Planned((), ())
 """Where it is not known which items are to come."""
 OF_AGENTS = ("tool_calls", "iterations", "suspect_failed_tool_calls")
@@ -295,14 +294,3 @@ def spent(ledger: Mapping[str, Any] | None) -> dict[str, Any]:
             "tokens": {name: total[f"{name}_tokens"] for name in ("input", "output", "total")},
         },
     }
-
-
-def has_no_scores(result: VerificationResult) -> bool:
-    """Whether a rubric was due and no trait was reached: no answer came, or a stage before failed.
-
-    An item whose rubric was due has its stage in the trail; without a trail, an error counts as such an item.
-    """
-    if result.metadata.evaluation_mode == "template_only" or (result.rubric and read_traits(result.rubric)):
-        return False
-    due = any(entry.stage in RUBRIC_STAGES for entry in result.trail)
-    return due or (not result.trail and result.metadata.outcome == "error")

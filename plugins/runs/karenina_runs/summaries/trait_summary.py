@@ -230,3 +230,17 @@ def _by_scale(named: Mapping[tuple[str | None, str | None], _Alike]) -> list[_Al
         else:
             groups.append(alike)
     return groups
+
+
+RUBRIC_STAGES = ("RubricEvaluation", "AgenticRubricEvaluation")
+
+
+def has_no_scores(result: VerificationResult) -> bool:
+    """Whether a rubric was due and no trait was reached: no answer came, or a stage before failed.
+
+    An item whose rubric was due has its stage in the trail; without a trail, an error counts as such an item.
+    """
+    if result.metadata.evaluation_mode == "template_only" or (result.rubric and read_traits(result.rubric)):
+        return False
+    due = any(entry.stage in RUBRIC_STAGES for entry in result.trail)
+    return due or (not result.trail and result.metadata.outcome == "error")

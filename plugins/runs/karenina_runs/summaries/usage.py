@@ -78,7 +78,8 @@ class TaskUsage(CallTotals):
             count: Any = get(name)
             if is_number(count):
                 counts[name] += count
-        if is_number(cached := get("cache_read_tokens")):
+        cached: Any = get("cache_read_tokens")
+        if is_number(cached):
             self.cached = (self.cached or 0) + cached
         seconds: Any = get("seconds")
         self.seconds.add(seconds if is_number(seconds) else 0)
