@@ -38,8 +38,9 @@ from .shapes import Shapes
 _TYPES: Mapping[str, Any] = {name: type_ for type_, name in TYPES.items()} | {"list_str": list[str]}
 _shapes = Shapes()
 SHORT = 4_000
-"""Characters of a template that is loaded where it is asked for: it takes one to five milliseconds, and a thread for it
-half a millisecond more. In a longer one, or where patterns are read and tried, a thread holds up no other item."""
+"""Characters of a template that is loaded where it is asked for: it takes one to five milliseconds there, in which
+a thread would not let others run either. With a longer one, or where patterns are read and tried, a thread holds up no
+other item."""
 
 
 @frozen(kw_only=True)
