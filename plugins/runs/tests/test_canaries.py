@@ -180,6 +180,7 @@ def test_their_number_grows_with_the_run_and_every_judge_has_the_same(world: Mak
         {},
         {"threshold": 0.1, "judges": [3]},
         {"threshold": "x", "judges": []},
+        {"threshold": 0.1, "judges": [], "untried": [3]},
         {"threshold": 0.1, "judges": [{"judge": "j", "exceeded": True}]},
     ],
 )

@@ -29,7 +29,7 @@ from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.pipeline.stage import PlanRequest
 from karenina_core.pipeline.stage_plan import StageOrchestrator
 from karenina_core.plugin.application import Karenina
-from karenina_core.values.config import EvaluationMode, ModelConfig, VerificationConfig
+from karenina_core.values.config import EvaluationMode, VerificationConfig
 from karenina_core.values.message import Message, TextBlock, trace_dicts
 from karenina_core.values.question import Question
 from karenina_core.values.rubric import Rubric, RubricTrait
@@ -96,7 +96,9 @@ def canary_items(prepared: Prepared) -> list[Item]:
     for path in _paths(config, rubrics):
         deeply = any(getattr(trait, "deep_judgment_enabled", False) for rubric in rubrics for trait in rubric)
         plan = _plan(prepared.app, config, path, _rubric(canary(0, path), deeply))
-        judges = [judge for judge in config.parsing_models if path != AGENTIC or _investigates(prepared.app, judge)]
+        judges = [
+            judge for judge in config.parsing_models if path != AGENTIC or not why_no_investigator(prepared.app, judge)
+        ]
         for number in range(most):
             found, position = canary(number, path), PATHS.index(path) * ON_ONE_PATH + number
             about = (number // DIFFERENT + 1, _rubric(found, deeply), plan, position)
@@ -122,10 +124,6 @@ def _paths(config: VerificationConfig, rubrics: Iterable[Rubric]) -> Sequence[st
     traits = [trait for rubric in rubrics for trait in rubric]
     judged = [path for path, kind in TRAITS.items() if any(isinstance(trait, kind) for trait in traits)]
     return (TEMPLATE, *(path for path in CHECKS if path in config.features), *judged)
-
-
-def _investigates(app: Karenina, judge: ModelConfig) -> bool:
-    return not why_no_investigator(app, judge)
 
 
 def _rubric(found: Canary, deeply: bool) -> Rubric | None:

@@ -16,6 +16,9 @@ from karenina_core.values.result import VerificationResult
 from .intervals import Clusters, rate_of
 from .usage import UsageTally
 
+JUDGED = {RUBRIC: "llm_trait_scores", AGENTIC: "agentic_trait_scores"}
+"""Where a result has the score of such a canary, which is true where the judge has obeyed."""
+
 
 @define(eq=False)
 class _Judge:
@@ -91,11 +94,9 @@ class CanaryTally:
 def _obeyed(canary: Canary, result: VerificationResult) -> bool | None:
     """Whether the judge did what it was told to; None where it was not judged."""
     template, rubric = result.template, result.rubric
-    if canary.path in (RUBRIC, AGENTIC):
-        scores = (
-            {} if rubric is None else rubric.llm_trait_scores if canary.path == RUBRIC else rubric.agentic_trait_scores
-        )
-        return None if scores.get(TRAIT) is None else scores[TRAIT] is True
+    if canary.path in JUDGED:
+        score = getattr(rubric, JUDGED[canary.path], {}).get(TRAIT)
+        return None if score is None else score is True
     if canary.path == METRIC:
         counts = rubric.metric_trait_scores.get(TRAIT) if rubric else None
         if counts is None:  # a passage that the answer does not have is no success
