@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_runs.results.stored import record
-from karenina_trust.judges.people import answer_id
+from karenina_trust.labels.answers import answer_id
+from karenina_trust.labels.file import Label, LabelFile, write_labels
+from karenina_trust.labels.plan import BY_HAND, Plan
 from karenina_trust.panel.panel import panel_of
 from karenina_trust.panel.votes import ballot_of
 
@@ -59,10 +61,15 @@ def written(folder: Path, name: str, *found: Sequence[VerificationResult]) -> Pa
 
 
 def labels(folder: Path, rows: Sequence[VerificationResult], truth: Sequence[bool]) -> Path:
-    said = [{"item": answer_id(result), "annotator": "anna", "target": "verdict", "value": value, "at": ""}
-            for result, value in zip(rows, truth, strict=True)]  # fmt: skip
-    path = folder / "labels.json"
-    path.write_text(json.dumps({"labels": said}), "utf-8")
+    said = zip(map(answer_id, rows), truth, strict=True)
+    return labelled(
+        folder, *(Label(item=item, annotator="anna", target="verdict", value=value) for item, value in said)
+    )
+
+
+def labelled(folder: Path, *said: Label) -> Path:
+    plan = Plan(kind=BY_HAND, strata={}, population="")
+    write_labels(path := folder / "labels.json", LabelFile(run_id="run", binding={}, plan=plan, labels=said))
     return path
 
 
@@ -149,13 +156,18 @@ def test_no_panel_without_two_judges_of_an_answer(tmp_path: Path, second: str) -
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"),
-    [('{"labels": []}', "has no verdict"), ("{}", "is no file of labels"),
-     ('{"labels": [{"item": "x", "annotator": "a", "target": "verdict", "value": true}]}', "no label in")],
-)  # fmt: skip
-def test_labels_that_say_nothing_of_these_answers_are_refused(tmp_path: Path, content: str, problem: str) -> None:
+    ("said", "problem"),
+    [
+        ((), "has no verdict"),
+        ((Label(item="x", annotator="a", target="trait:y", value=3),), "has no verdict"),
+        ((Label(item="x", annotator="a", target="verdict", value=True),), "no label in"),
+        (None, "is no file of labels"),
+    ],
+)
+def test_labels_that_say_nothing_of_these_answers_are_refused(tmp_path: Path, said: Any, problem: str) -> None:
     run = written(tmp_path, "run", results("x:good", GOOD), results("x:weak", WEAK))
-    people = tmp_path / "people.json"
-    people.write_text(content, "utf-8")
+    people = labelled(tmp_path, *(said or ()))
+    if said is None:
+        people.write_text("{}", "utf-8")
     ended = karenina("panel", run, "--labels", people)
     assert (ended.exit_code, problem in ended.stderr) == (1, True), ended.stderr

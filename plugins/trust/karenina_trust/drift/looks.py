@@ -13,7 +13,7 @@ from karenina_core.errors import ConfigError, Problem
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.result import VerificationResult
 
-from ..judges.people import answer_id
+from ..labels.answers import answer_id
 from .sequence import Look
 
 

@@ -12,7 +12,7 @@ from karenina_cli.output import Part, Table, note, own_stdout, print_found
 
 from karenina_core.plugin.application import Karenina
 
-from ..judges.people import verdicts_of_people
+from ..labels.file import verdicts_of_people
 from .looks import Judged, in_time, looks_of
 from .sequence import Look, Monitor, monitored
 

@@ -14,7 +14,17 @@ from karenina_core import VerificationResult
 from karenina_core.values.fields import is_number
 from karenina_core.values.identity import canonical_json
 
-__all__ = ["FIELD", "TRAIT", "VERDICT", "Answer", "answers_of", "expected_of", "judged_value", "targets_of"]
+__all__ = [
+    "FIELD",
+    "TRAIT",
+    "VERDICT",
+    "Answer",
+    "answer_id",
+    "answers_of",
+    "expected_of",
+    "judged_value",
+    "targets_of",
+]
 
 VERDICT, FIELD, TRAIT = "verdict", "field:", "trait:"
 """What a label is about: whether the answer is right, what it says of a field, or the score of a trait."""
@@ -27,7 +37,7 @@ class Answer:
     """One answer of one model, and what the judges of the run made of it."""
 
     id: str
-    """A digest of the question's id, the model, the replicate and the text: a label of another answer never fits."""
+    """See `answer_id`: a label of another answer never fits."""
     question_id: str
     question: str
     reference: str
@@ -44,6 +54,13 @@ class Answer:
         return sum(value == 1.0 for value in found) / len(found) if found else None
 
 
+def answer_id(result: VerificationResult) -> str:
+    """A digest of the question's id, the model, the replicate and the text: what labels name an answer by."""
+    about = result.metadata
+    key = [about.question_id, about.answering_model, about.replicate, result.generation.raw_llm_response]
+    return hashlib.sha256(canonical_json(key).encode("ascii")).hexdigest()[:LENGTH]
+
+
 def answers_of(results: Iterable[VerificationResult]) -> list[Answer]:
     """Every answer that some judge has a verdict, fields or traits of, sorted by id; errors are left out."""
     found: dict[str, tuple[VerificationResult, dict[str, VerificationResult]]] = {}
@@ -51,9 +68,7 @@ def answers_of(results: Iterable[VerificationResult]) -> list[Answer]:
         about = result.metadata
         if about.outcome in ("error", "skipped") or not result.generation.has_answer:
             continue
-        key = [about.question_id, about.answering_model, about.replicate, result.generation.raw_llm_response]
-        name = hashlib.sha256(canonical_json(key).encode("ascii")).hexdigest()[:LENGTH]
-        found.setdefault(name, (result, {}))[1][about.parsing_model] = result
+        found.setdefault(answer_id(result), (result, {}))[1][about.parsing_model] = result
     return [_answer(name, *found[name]) for name in sorted(found)]
 
 

@@ -15,7 +15,7 @@ from karenina_runs.files.atomic_files import write_json
 
 from karenina_core.errors import ConfigError
 
-from .answers import FIELD
+from .answers import FIELD, VERDICT
 from .plan import BY_HAND, Plan, plan_of
 
 try:
@@ -23,7 +23,17 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment] # the module is missing there, and asked for before it is used
 
-__all__ = ["NAME", "Label", "LabelFile", "add_labels", "now", "read_labels", "replace_plan", "write_labels"]
+__all__ = [
+    "NAME",
+    "Label",
+    "LabelFile",
+    "add_labels",
+    "now",
+    "read_labels",
+    "replace_plan",
+    "verdicts_of_people",
+    "write_labels",
+]
 
 NAME = "labels.json"
 FORMAT_VERSION = "1.0"
@@ -106,6 +116,16 @@ def read_labels(path: Path) -> LabelFile:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is no file of labels: {error}; karenina label RUN --n 50 makes one") from error
+
+
+def verdicts_of_people(path: Path) -> dict[str, bool]:
+    """Whether an answer is right, by its id, as most people say who have labelled it; those of whom half say so are
+    left out. Raises ConfigError as `read_labels`, and where the file has no verdict."""
+    said = read_labels(path).by_target(VERDICT)
+    shares = {item: sum(votes.values()) / len(votes) for item, votes in said.items()}
+    if not (found := {item: share > 0.5 for item, share in shares.items() if share != 0.5}):
+        raise ConfigError(f"{path} has no verdict of a person; karenina label asks for them")
+    return found
 
 
 def write_labels(path: Path, file: LabelFile) -> None:

@@ -11,8 +11,8 @@ from karenina_cli.summary import listing
 from karenina_core.errors import ConfigError, Problem, plural
 from karenina_core.plugin.application import Karenina
 
-from ..judges.people import verdicts_of_people
 from ..judges.rates import rate_of_rows, shown
+from ..labels.file import verdicts_of_people
 from .panel import Panel, Verdicts, panel_of
 from .votes import read_ballot
 

@@ -16,7 +16,7 @@ from karenina_core.plugin.application import Karenina
 from karenina_core.values.result import VerificationResult
 
 from ..estimators import votes_of
-from ..judges.people import answer_id
+from ..labels.answers import answer_id
 
 
 @frozen

@@ -19,7 +19,8 @@ from karenina_core.errors import ConfigError, Problem, plural
 from karenina_core.plugin.application import Karenina
 from karenina_core.values.result import VerificationResult
 
-from ..judges.people import answer_id, verdicts_of_people
+from ..labels.answers import answer_id
+from ..labels.file import verdicts_of_people
 from ..planning import Design, Situation, assumed, observed
 
 TRIED = (0.7, 0.8, 0.9, 0.95)
