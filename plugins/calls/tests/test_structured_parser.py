@@ -185,12 +185,17 @@ def test_a_model_without_channels_is_asked_in_words() -> None:
 
 
 @pytest.mark.parametrize("messages", [ASKED, ASKED[1:], []])
-def test_a_prompt_ends_with_what_the_reply_has_to_be_unless_a_tool_shows_it(messages: list[Message]) -> None:
+def test_a_prompt_says_what_the_reply_has_to_be_before_the_answer_where_it_is_enforced_and_else_behind_it(
+    messages: list[Message],
+) -> None:
     for channel in ALL:
         llm = ScriptedLLM(GOOD, channels=[channel])
         parse(StructuredParser(llm), messages)
         call = llm.calls[0]
-        assert call.text.endswith("calling the tool." if channel == "tool_call" else ":\n- target (string)")
+        at = 0 if channel in ("json_schema", "tool_call") else -1
+        wanted = "calling the tool." if channel == "tool_call" else ":\n- target (string)"
+        assert call.messages[at].text.endswith(wanted)
+        assert call.text.count(wanted) == 1
         assert "properties" not in call.text
         assert all(message.text in call.text for message in messages)
         assert [m.role for m in call.messages] == ([m.role for m in messages] or ["user"])
@@ -202,7 +207,7 @@ def test_a_schema_that_no_list_can_say_is_shown_itself(channel: Any) -> None:
     more = {"type": "object", "properties": {"by_name": free}}
     llm = ScriptedLLM({"by_name": GOOD}, channels=[channel])
     asyncio.run(StructuredParser(llm).aparse(ASKED, more))
-    assert llm.calls[0].messages[-1].text.endswith(f":\n{json.dumps(more)}")
+    assert llm.calls[0].messages[0 if channel == "json_schema" else -1].text.endswith(f":\n{json.dumps(more)}")
 
 
 def test_in_a_correction_the_prompt_stays_as_it_was() -> None:

@@ -22,7 +22,7 @@ from attrs import define, evolve, field
 from karenina_calls.files.bounded import LEVELS_OF_RECORDS, MOST_RECORDED, json_bounded, read_bounded
 from karenina_calls.ports.item_calls import current_item
 from karenina_calls.ports.port_calls import LLMCall
-from karenina_calls.ports.structured import instruction, place_of_instruction
+from karenina_calls.ports.structured import instruction, place_of_instruction, with_schema
 from karenina_calls.records.requests import (
     FORMAT,
     EmbeddingRequest,
@@ -298,9 +298,10 @@ def _described(call: Call[Any]) -> tuple[str, str]:
 def _as_on(request: Request, channel: Channel, other: Channel) -> Request:
     """The request as it is made on another channel."""
     messages, schema = [Message.from_dict(message) for message in request.messages], request.schema or {}
-    at = place_of_instruction(messages)
+    at = place_of_instruction(messages, channel)
     *before, last = messages[at].content
     assert isinstance(last, TextBlock)  # it ends with the instruction
-    text = last.text.removesuffix(instruction(schema, channel)) + instruction(schema, other)
+    text = last.text.removesuffix(instruction(schema, channel)).removesuffix("\n\n")
     messages[at] = evolve(messages[at], content=(*before, TextBlock(text)))
-    return evolve(request, channel=other, messages=tuple(message.to_dict() for message in messages))
+    asked = with_schema(messages, schema, other)
+    return evolve(request, channel=other, messages=tuple(message.to_dict() for message in asked))
