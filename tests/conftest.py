@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 ALLOWED = Path(__file__).parent / "skips.txt"
-EXAMPLES = 50
-"""What hypothesis draws without `--long` for a test that names no number of its own: half of what it draws by itself.
+EXAMPLES = 30
+"""What hypothesis draws without `--long` for a test that names no number of its own: by itself it draws 100.
 Chosen for the time of the suite."""
 FIRST = (
     *("tests/packaging/", "tests/docs/test_examples.py", "tests/faults/", "plugins/testing/tests/test_new_packages.py"),

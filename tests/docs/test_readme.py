@@ -29,14 +29,17 @@ def test_a_command_is_one_line_that_installs_first(repository: Path, readme: str
     command = _printed_command(repository, name)
     assert command in readme
     assert "\n" not in command
-    assert re.match(r"pip install -r requirements[\w-]*\.txt && \w", command)
+    assert re.match(
+        r"pip install -r requirements-build\.txt && pip install --no-build-isolation -r requirements[\w-]*\.txt && \w",
+        command,
+    )
 
 
 def test_the_first_command_prints_what_is_shown(
     repository: Path, readme: str, tmp_path: Path, matches: Callable[[str, str], bool]
 ) -> None:
     shutil.copytree(repository / "examples", tmp_path / "examples")
-    command = _printed_command(repository, "1").partition(" && ")[2]
+    command = _printed_command(repository, "1").rpartition(" && ")[2]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KARENINA_")}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     ran = subprocess.run(

@@ -21,10 +21,9 @@ def loaded(name: str) -> Any:
 
 
 world, invariants = loaded("run_world"), loaded("invariants")
-QUESTIONS, JUDGES, CONCURRENCY = 240, ("j", "k"), 8
-CALLS = QUESTIONS * (1 + len(JUDGES))
+JUDGES, CONCURRENCY = ("j", "k"), 8
 KILLS, ROUNDS = 50, 20
-"""In a round; rounds with `--long`: 1,000 kills."""
+"""In a round; rounds with `--long`: 1,000 kills. The short form is one round of a third."""
 
 
 class Killed:
@@ -67,9 +66,11 @@ class Killed:
         invariants.assert_journal(self.folder, *world.told(self.told))
 
 
-def round_of_kills(forking: Any, tmp_path: Path, number: int, chance: random.Random) -> tuple[int, int]:
+def round_of_kills(forking: Any, tmp_path: Path, number: int, chance: random.Random, kills: int) -> tuple[int, int]:
     """One run, killed at random moments: while it begins, while it asks, while it ends. Kills, and repeated calls."""
-    benchmark = world.write_benchmark(tmp_path / "capitals.jsonld", QUESTIONS)
+    questions = 5 * kills
+    calls = questions * (1 + len(JUDGES))
+    benchmark = world.write_benchmark(tmp_path / "capitals.jsonld", questions)
     folder, other = tmp_path / f"killed-{number}", tmp_path / f"uninterrupted-{number}"
     with ScriptedServer(world.answering(0.01)) as server:
         config = world.write_config(tmp_path / "config.toml", server.url, CONCURRENCY, JUDGES)
@@ -77,12 +78,12 @@ def round_of_kills(forking: Any, tmp_path: Path, number: int, chance: random.Ran
         reference = forking.start(*words, "--out", other, "--quiet", prelude=world.NAMED)
         assert reference.wait() == 0, reference.stderr
         once = world.asked(server)
-        assert once.total() == CALLS
+        assert once.total() == calls
     with ScriptedServer(world.answering(0.01), port=port_of(server.url)) as server:
         run = Killed(forking, server, folder, words)
-        while run.kills < KILLS:
+        while run.kills < kills:
             if chance.random() < 0.8:
-                world.wait_for_more(server, chance.randint(0, 2 * CALLS // KILLS), run.started)
+                world.wait_for_more(server, chance.randint(0, 2 * calls // kills), run.started)
                 time.sleep(chance.uniform(0.0, 0.02))
             else:
                 time.sleep(chance.uniform(0.0, 0.3))
@@ -90,9 +91,9 @@ def round_of_kills(forking: Any, tmp_path: Path, number: int, chance: random.Ran
         run.finish()
         repeated = (world.asked(server) - once).total()
         assert world.asked(server).keys() == once.keys()
-        assert repeated == server.count - CALLS <= run.kills * CONCURRENCY
-        assert run.landed > KILLS // 2, "most processes had ended before they were killed"
-        assert len(invariants.assert_run(folder, judged=world.judged(server))) == QUESTIONS * len(JUDGES)
+        assert repeated == server.count - calls <= run.kills * CONCURRENCY
+        assert run.landed > kills // 2, "most processes had ended before they were killed"
+        assert len(invariants.assert_run(folder, judged=world.judged(server))) == questions * len(JUDGES)
         assert world.results(folder) == world.results(other)
         assert world.summary(folder) == world.summary(other)
         invariants.assert_replayed(folder, tmp_path / f"again-{number}", lambda: server.count)
@@ -109,7 +110,8 @@ def test_killed_at_random_moments_a_run_is_finished_as_if_nothing_had_happened(
     seed = random.randrange(1 << 30)
     chance = random.Random(seed)
     for number in range(ROUNDS if long else 1):
-        print("seed", seed, "kills, repeated calls:", round_of_kills(forking, tmp_path, number, chance))
+        counts = round_of_kills(forking, tmp_path, number, chance, KILLS if long else KILLS // 3)
+        print("seed", seed, "kills, repeated calls:", counts)
 
 
 def test_a_file_of_results_from_before_is_not_taken_for_that_of_a_killed_run(forking: Any, tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def test_uv_installs_every_plugin_from_the_workspace(core_pyproject: dict[str, A
 
 
 def test_the_development_tools_are_the_same_for_pip_and_uv(repository: Path, core_pyproject: dict[str, Any]) -> None:
-    lines = (repository / "requirements-dev.txt").read_text("utf-8").splitlines()
+    files = [repository / f"requirements-{name}.txt" for name in ("build", "dev")]
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
     pip = {_bare(line) for line in lines if line and not line.startswith(("-", "#"))}
     uv = {_bare(line) for line in core_pyproject["dependency-groups"]["dev"]}
     assert pip == {name for name in uv if not name.startswith("karenina-")}
@@ -166,7 +167,7 @@ def test_every_stage_and_every_adapter_has_an_entry_point_of_its_own() -> None:
 def test_what_is_installed_is_what_is_declared(
     core_pyproject: dict[str, Any], plugin_pyprojects: dict[str, dict[str, Any]]
 ) -> None:
-    """Entry points are written at installation: after a change, `pip install -r requirements.txt` again."""
+    """Entry points are written at installation: after a change, install again as CONTRIBUTING.md says."""
     for pyproject in (core_pyproject, *plugin_pyprojects.values()):
         installed: dict[str, dict[str, str]] = {}
         for point in distribution(pyproject["project"]["name"]).entry_points:

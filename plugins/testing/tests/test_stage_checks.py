@@ -13,20 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from karenina_testing.checks import BrokenPromise, Check
-from karenina_testing.plugins import declared_options
 from karenina_testing.stages.inputs import StageInput
 
-from karenina_core import ArtifactKeys, Karenina, Key, Stage, VerificationConfig, VerificationContext
-from karenina_core.plugin.discovery import discover
+from karenina_core import ArtifactKeys, Key, Stage, VerificationConfig, VerificationContext
 from karenina_core.testing import check_stage, stage_checks
-
-BUILT_IN = sorted(Karenina.installed(only=()).stages)
-DECLARED = {
-    name: options
-    for source in discover()
-    for name, options in declared_options(source.name).items()
-    if name in BUILT_IN
-}
 
 
 def failures(checks: list[Check], *names: str) -> dict[str, str]:
@@ -38,12 +28,6 @@ def failures(checks: list[Check], *names: str) -> dict[str, str]:
         except BrokenPromise as broken:
             found[check.name] = str(broken)
     return found
-
-
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_every_built_in_stage_passes(name: str, long: bool) -> None:
-    """15 random items show every planted fault of this folder, and most plugins check their stages with 50."""
-    check_stage(Karenina.default().stages.load(name), max_examples=50 if long else 15, **DECLARED.get(name, {}))
 
 
 @pytest.mark.parametrize("name", ["undeclared_write", "writes_verdict", "mutates_input", "heavy_import"])
