@@ -201,7 +201,16 @@ class _Scores:
 async def _ask(group: Group, case: TraitCase, scores: _Scores) -> None:
     """Ask once, with repairs, and keep the scores. Never raises for a failure of the judge."""
     reader = _Reader(group.keyed, scores)
-    schema = closed_object({key: score_schema(trait) for key, trait in group.keyed.items()})
+    schema = closed_object(
+        {
+            # A trait alone has the schema of every other one of its kind: a cache of prompts begins with it.
+            key: {
+                **score_schema(trait),
+                **({"description": f"The trait {trait.name!r}"} if len(group.traits) > 1 else {}),
+            }
+            for key, trait in group.keyed.items()
+        }
+    )
     system = (CLASSES if group.literal else SCORES).replace("{label}", case.label)
     shared, own = traits_texts(group.keyed, case, group.reference)
     texts = (system, shared, own) if group.alike else (system, f"{shared}\n\n{own}")
