@@ -288,6 +288,8 @@ class Scripted:
 
     vector: tuple[float, ...] = (1.0, 0.1)
     fails: bool = False
+    status: int | None = 503
+    """Of failures: by default those of a gateway whose server may be there again."""
     reports_cost: bool = False
     calls: int = 0
     under_way: int = 0
@@ -307,7 +309,7 @@ class Scripted:
         await asyncio.sleep(0.05)
         self.under_way -= 1
         if self.fails:
-            raise PortError("late", kind="timeout")
+            raise PortError("late", kind="timeout", status=self.status)
         return Embeddings(vectors=(self.vector, (1.0, 0.1) * (len(texts) // 2))[: len(texts)], model="m")
 
 
@@ -337,6 +339,16 @@ def test_items_that_have_the_same_texts_do_not_fail_one_after_the_other(tmp_path
         here.run(here.config(server.url, retry_policy=policy, concurrency=12, **WANTED))
         assert (here.outcomes(), embedder.calls) == ({"failed": 12}, 24), "every item has its own attempts"
         assert embedder.peak >= 3
+
+
+def test_an_embedder_that_has_answered_nothing_in_time_is_asked_no_more(tmp_path: Path) -> None:
+    embedder = Scripted(fails=True, status=None)
+    with ScriptedServer(spelled) as server:
+        here = a_world(tmp_path / "run", 12, embedder)
+        policy = RetryPolicy(timeout=AttemptPolicy(2, 0.0, 0.01))  # that of the run, not a wait of half a minute
+        here.run(here.config(server.url, retry_policy=policy, concurrency=4, **WANTED))
+    assert here.manifest()["status"] == "interrupted"
+    assert embedder.calls < 12
 
 
 @pytest.mark.parametrize("limit", ["budget_usd", "budget_tokens"])

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from karenina_core.errors import ConfigError, ErrorKind, PortError
-from karenina_core.values.config import ModelConfig, RetryPolicy, Secret
+from karenina_core.values.config import ModelConfig, Secret
 from karenina_core.values.identity import ModelIdentity
 
 from ..ports.retry import Attempts
@@ -325,8 +325,7 @@ class LaneState:
 
     def _open(self, error: PortError, taken: Taken, now: float) -> None:
         """Close the lane where the model has never answered and is not there."""
-        policy = taken.model.retry_policy or RetryPolicy()
-        self.opening.failed(error, taken.call, policy.of(error.kind), now)
+        self.opening.failed(error, taken.call, taken.call.policy.of(error.kind), now)
         if self.closed is None and (why := self.opening.why(self.name, error)):
             self.closed = Closed(f"{why}. It is asked nothing more", error.kind, never_answered=True)
 

@@ -38,6 +38,8 @@ class Attempts:
     """Seconds in which there was no place for the call; they count nowhere."""
     whole: Attempts | None = None
     """Those of the work that this call is a part of."""
+    policy: RetryPolicy = field(factory=RetryPolicy)
+    """By which it is tried again."""
 
     refused_at: float | None = None
     """When it was refused for the first time, on the clock of the queue of the model."""
@@ -108,7 +110,7 @@ async def with_retries(
     is not begun: the last failure is raised at once. Time in which an attempt waits for its place counts nowhere else
     (see `standing_still`). Raises PortError.
     """
-    attempts = Attempts(whole=attempts)
+    attempts = Attempts(whole=attempts, policy=policy)
     this_call.set(attempts)
     started = clock()
     failures: dict[str, int] = {}
