@@ -103,19 +103,22 @@ def test_a_wrong_key_and_an_unknown_model_cost_ten_requests_at_most(
 
 
 @pytest.mark.parametrize(
-    ("reply", "words"),
-    [(Reply.error(500, "out of memory"), "has only failed"), (Reply("", latency=0.5), "has answered nothing in time")],
+    ("reply", "limit", "words"),
+    [
+        (Reply.error(500, "out of memory"), 30, "has only failed"),
+        (Reply("", latency=0.5), 0.05, "has answered nothing in time"),
+    ],
     ids=["500", "timeouts"],
 )
 def test_a_server_that_only_fails_or_is_too_slow_costs_few_requests(
-    reply: Reply, words: str, run: Run, write_benchmark: Files, served: Any
+    reply: Reply, limit: float, words: str, run: Run, write_benchmark: Files, served: Any
 ) -> None:
     broken = [True]
     retries = "{ server = { max_attempts = 2, max_wait = 0.001 }, timeout = { max_attempts = 2, max_wait = 0.001 } }"
     with ScriptedServer(lambda request: reply if broken[0] else city(request)) as server:
         result = run(
             *("verify", write_benchmark(*MANY), *served(server.url), "--out", "out", "--json"),
-            *("--set", f"run.retry_policy={retries}", "--set", "run.request_timeout=0.05"),
+            *("--set", f"run.retry_policy={retries}", "--set", f"run.request_timeout={limit}"),
         )
         assert result.exit_code == 3, result.stderr
         assert 5 <= server.count <= 12

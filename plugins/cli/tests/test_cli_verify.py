@@ -34,7 +34,15 @@ SUMMARY = {
     *("failed_attempts", "unknown_cost_attempts", "reused_calls", "reused_cost_usd", "paid"),
     *("num_results", "num_completed", "num_with_template", "num_with_rubric", "num_with_judgment"),
     *("num_questions", "num_models", "num_parsing_models", "num_replicates"),
-    *("tokens", "usage", "rubric_traits", "replicate_stats", "tool_usage_stats", "trace_length_stats"),
+    *(
+        "tokens",
+        "cached_input_tokens",
+        "usage",
+        "rubric_traits",
+        "replicate_stats",
+        "tool_usage_stats",
+        "trace_length_stats",
+    ),
 }
 ROW = {
     *("answering", "parsing", "items", "outcomes", "errors", "traits", "items_without_scores"),

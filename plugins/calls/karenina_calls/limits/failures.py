@@ -105,6 +105,9 @@ class Opening:
     says that something is there.
     """
 
+    has_answered: bool = field(default=False, init=False)
+    """Whether it did in an earlier process of the run. What may be due to the calls says nothing then: those that are
+    left may be those that it cannot take."""
     is_over: bool = field(default=False, init=False)
     count: int = field(default=0, init=False)
     _way: str | int | None = field(default=None, init=False)
@@ -125,6 +128,8 @@ class Opening:
         """A request of a call has failed that is tried again by this policy."""
         way = UNKNOWN if error.status == UNKNOWN and error.kind == "invalid_request" else error.kind
         if way not in ENOUGH or self._way not in (None, way) or error.status in AWAY:
+            self.is_over = True
+        if self.has_answered and way in ABOUT_CALLS:
             self.is_over = True
         if self.is_over:
             return

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -87,6 +87,7 @@ class Gateway:
     _arrived: int = field(default=0, init=False)
     _started: float | None = field(default=None, init=False)
     _timer: asyncio.TimerHandle | None = field(default=None, init=False)
+    _answered_before: frozenset[str] = field(default=frozenset(), init=False)
     _quiet: list[asyncio.Future[None]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -106,9 +107,16 @@ class Gateway:
             taken = {state.name for state in self._lanes.values()}  # lanes that differ in their keys alone have numbers
             names = [str(key), *(f"{key} [{number}]" for number in range(2, len(taken) + 2))]
             self._lanes[key] = LaneState(next(name for name in names if name not in taken), key=key)
+            self._lanes[key].opening.has_answered = key.identity in self._answered_before
         state = self._lanes[key]
         state.restrict(model, self._caps.get(key))
         return _Entrance(self, state, model)
+
+    def answered_before(self, models: Iterable[str]) -> None:
+        """Models, as their identities are written, that have answered in an earlier process of the run."""
+        self._answered_before = frozenset(models)
+        for key, state in self._lanes.items():
+            state.opening.has_answered = key.identity in self._answered_before
 
     @property
     def exhausted(self) -> str:

@@ -68,10 +68,15 @@ class LaneKey:
         """Whether it is the same but for the model."""
         return evolve(self, model_name=other.model_name) == other
 
+    @property
+    def identity(self) -> str:
+        """The model as ledgers name it."""
+        return str(ModelIdentity(self.interface, self.model_name, self.provider))
+
     def __str__(self) -> str:
         """For people: without the key."""
         where = f" at {shown_address(self.address)}" if self.address else ""
-        return f"{ModelIdentity(self.interface, self.model_name, self.provider)}{where}"
+        return f"{self.identity}{where}"
 
 
 @frozen

@@ -344,6 +344,8 @@ async def _count_results(run: _Running, writer: RunWriter) -> None:
     """Count what a resumed run has done and spent, and write its results to the sinks, which may have missed some."""
     spent = writer.journal.ledger.total
     run.gateway.budget.spent_before(spent.counted_usd, spent.counted_tokens, spent.counted)
+    models = writer.journal.ledger.by("model").items()
+    run.gateway.answered_before(name for (name,), sums in models if sums.calls)
     for stored in writer.journal.reader.results():
         if writer.is_final(stored):
             result = read_back(stored)
