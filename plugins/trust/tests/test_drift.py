@@ -91,7 +91,9 @@ def test_one_look_more_that_agrees_never_adds_evidence(count: int, floor: float)
 
 
 def test_what_cannot_be_tested_is_refused() -> None:
-    with pytest.raises(StatisticsError, match="too few"):
+    with pytest.raises(
+        StatisticsError, match=r"one look is too few: the first look says .* give more runs, or --floor"
+    ):
         monitored([Look(9, 10)])
     with pytest.raises(StatisticsError, match="no verdict"):
         monitored([Look(9, 10), Look(0, 0, 10)])

@@ -115,7 +115,8 @@ def read_labels(path: Path) -> LabelFile:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is no file of labels: {error}; karenina label RUN --n 50 makes one") from error
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise ConfigError(f"{path} is no file of labels: {why}; karenina label RUN --n 50 makes one") from error
 
 
 def verdicts_of_people(path: Path) -> dict[str, bool]:
