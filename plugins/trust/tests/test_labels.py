@@ -221,7 +221,7 @@ def test_status_says_what_is_labelled_and_what_more_would_buy(labelled_run: Any,
     assert row["labels"] == 60
     judged, people = (
         answers_of(VerificationResultSet.load(labelled_run.path)),
-        verdicts_of_people(labelled_run.path / "labels.json"),
+        verdicts_of_people(labelled_run.path / "labels.json", [labelled_run.path]),
     )
     known = observed([answer.passes == 1 for answer in judged], [people.get(answer.id) for answer in judged])
     assert row["with"]["120"] == pytest.approx(row["half_width"] * known.width(120) / known.width(60))
