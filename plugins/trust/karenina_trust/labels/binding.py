@@ -12,7 +12,7 @@ from karenina_runs.folder.fingerprint import differences
 
 from karenina_core.values.identity import canonical_json
 
-__all__ = ["binding_of", "digests_of", "judged_otherwise", "other_questions", "stale"]
+__all__ = ["binding_of", "digests_of", "judged_otherwise", "judges_changed", "other_questions", "stale"]
 
 LENGTH = 16
 JUDGED = ("text", "template", "rubric")
@@ -77,13 +77,16 @@ def judged_otherwise(first: Path, run: Path) -> list[str]:
     before, now = _recorded(first), _recorded(run)
     if not before or not now:
         return []
-    judges = [side["models"].get("parsing", {}) for side in (before, now)]
+    rest = [{**side, "questions": {}, "models": {}} for side in (before, now)]
+    return [*judges_changed(first, run), *differences(*rest)]
+
+
+def judges_changed(first: Path, run: Path) -> list[str]:
+    """Settings of the judges of both runs that are others in the second one, a line each."""
+    judges = [side["models"].get("parsing", {}) if side else {} for side in (_recorded(first), _recorded(run))]
     shared = sorted(judges[0].keys() & judges[1].keys())
-    then, since = (
-        {**side, "questions": {}, "models": {"parsing": {name: own[name] for name in shared}}}
-        for side, own in zip((before, now), judges, strict=True)
-    )
-    return differences(then, since)
+    then, now = ({"models": {"parsing": {name: own[name] for name in shared}}} for own in judges)
+    return differences(then, now)
 
 
 def _recorded(run: Path) -> dict[str, Any]:
