@@ -161,6 +161,11 @@ def test_labels_of_several_people_on_an_answer_are_one_to_rates_by_class() -> No
         assert together.interval.high - together.interval.low >= alone.interval.high - alone.interval.low
 
 
+def test_no_more_labels_are_asked_for_than_there_are_answers() -> None:
+    row = row_of(world(19, 19, 0.9), drawn=True)
+    assert row.reason == "too few labels: 19 of 19 answers; 20 are needed, so judge more answers"
+
+
 def test_where_every_answer_is_labelled_the_judge_is_not_blamed() -> None:
     row = row_of(world(60, 60, 0.9), drawn=True)
     assert (row.recommended, row.reason) == ("people", "every answer is labelled, so the judge has nothing to add")

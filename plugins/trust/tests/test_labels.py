@@ -256,6 +256,7 @@ def test_status_speaks_of_each_target_with_its_own_labels(labelled_run: Any, tmp
     ("arguments", "message"),
     [
         (["--n", "5"], "say who labels: --annotator NAME"),
+        (["--annotator", "  "], "say who labels: --annotator NAME"),
         (["--status", "--export", "x.csv"], "give one"),
         (["--annotator", "ann", "--json"], "--json belongs to --status"),
     ],

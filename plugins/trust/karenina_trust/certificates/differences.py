@@ -152,9 +152,5 @@ def _row(target: str, pair: Pair, a: Certified, b: Certified, found: Difference 
 def _numbers(row: dict[str, object]) -> list[str]:
     if row["difference"] is None:
         return [f"{row['a']:.3f}", f"{row['b']:.3f}", "unknown", ""]
-    return [
-        f"{row['a']:.3f}",
-        f"{row['b']:.3f}",
-        f"{row['difference']:+.3f}",
-        f"{row['low']:+.3f} to {row['high']:+.3f}",
-    ]
+    found, low, high = (f"{row[name]:+z.3f}" for name in ("difference", "low", "high"))
+    return [f"{row['a']:.3f}", f"{row['b']:.3f}", found, f"{low} to {high}"]

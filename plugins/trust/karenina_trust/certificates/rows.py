@@ -104,7 +104,9 @@ def row_of(found: Beside, *, drawn: bool, agreed: bool = True) -> Row:
         return evolve(row, reason="classes have no mean; see how far the judge agrees with people")
     if len(labelled) < LEAST:
         missing = LEAST - len(labelled)
-        return evolve(row, reason=f"too few labels: {len(labelled)}; label at least {missing} more")
+        more = f"label at least {missing} more" if row.items >= LEAST else f"{LEAST} are needed, so judge more answers"
+        there = "" if row.items >= LEAST else f" of {plural(row.items, 'answer')}"
+        return evolve(row, reason=f"too few labels: {len(labelled)}{there}; {more}")
     if row.questions < 2:
         return evolve(row, reason="labels of one question say nothing of others; label answers to others")
     try:

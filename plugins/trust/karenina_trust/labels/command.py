@@ -63,6 +63,7 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
         raise click.UsageError("--export, --import and --status are three commands; give one", ctx)
     if options["as_json"] and not status:
         raise click.UsageError("--json belongs to --status", ctx)
+    options["annotator"] = options["annotator"].strip()
     if not options["annotator"] and not status and filled is None:
         raise click.UsageError("say who labels: --annotator NAME", ctx)
     from karenina_core.errors import plural
