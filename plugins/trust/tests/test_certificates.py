@@ -14,6 +14,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_compare.agreement import cohens_kappa
+from karenina_runs.summaries.intervals import wilson
 from karenina_trust.certificates.certify import certify, check_labels
 from karenina_trust.certificates.document import document, read_certificate
 from karenina_trust.certificates.readings import CAUSES, field_check, findings, same_reading
@@ -142,6 +143,32 @@ def test_the_chance_of_a_draw_is_fishers(drawn: int, others: int, data: st.DataO
     seen = data.draw(st.integers(max(0, passes - others), min(drawn, passes)))
     cells = [[seen, drawn - seen], [passes - seen, others - passes + seen]]
     assert exact_chance(seen, drawn, passes, items) == pytest.approx(fisher_exact(cells).pvalue, rel=1e-7)
+
+
+def test_labels_of_several_people_on_an_answer_are_one_to_rates_by_class() -> None:
+    """Three people who say the same make no interval narrower than one of them."""
+    found = world(300, 80, 0.85)
+    thrice = tuple(dict.fromkeys(("ann", "bob", "cid"), own["ann"]) if own else {} for own in found.people)
+    one, three = (
+        row_of(evolve(each, model=None), drawn=True).agreement for each in (found, evolve(found, people=thrice))
+    )
+    for name in ("sensitivity", "specificity", "positive predictive value", "negative predictive value"):
+        alone, together = one[name], three[name]
+        assert together.value == pytest.approx(alone.value)
+        assert alone.interval is not None
+        assert together.interval is not None
+        assert alone.interval == wilson(alone.value or 0.0, alone.n)
+        assert together.interval.high - together.interval.low >= alone.interval.high - alone.interval.low
+
+
+def test_no_more_labels_are_asked_for_than_there_are_answers() -> None:
+    row = row_of(world(19, 19, 0.9), drawn=True)
+    assert row.reason == "too few labels: 19 of 19 answers; 20 are needed, so judge more answers"
+
+
+def test_where_every_answer_is_labelled_the_judge_is_not_blamed() -> None:
+    row = row_of(world(60, 60, 0.9), drawn=True)
+    assert (row.recommended, row.reason) == ("people", "every answer is labelled, so the judge has nothing to add")
 
 
 def test_people_of_two_minds_count_half_and_are_named() -> None:
@@ -304,6 +331,9 @@ def test_labels_by_hand_give_agreement_and_no_rate(
     assert "chosen by hand: this is agreement on these answers, no rate of all" in done.output
     assert "Nothing is certified" in done.output
     assert not (tmp_path / "c.json").exists()
+    (tmp_path / "c.json").write_text("{}", "utf-8")
+    again = command("certify", labelled_run.path, *own, "-o", tmp_path / "c.json")
+    assert f"{tmp_path / 'c.json'} is of earlier labels: remove it." in again.output
     printed = command("certify", labelled_run.path, *own, "--json").output
     (row,) = json.loads(printed[: printed.rindex("}") + 1])["rows"]
     assert (row["recommended"], row["labels"], row["estimates"]) == (None, 30, {})
@@ -315,6 +345,10 @@ def test_a_certificate_needs_labels_of_this_run(labelled_run: Any, command: Call
     missing = command("certify", labelled_run.path, "--labels", tmp_path / "none.json")
     assert missing.exit_code == 1
     assert "there is no file of labels" in missing.output
+    assert "the results" in command("certify", tmp_path / "nowhere").output
+    (tmp_path / "else.json").write_text("{}", "utf-8")
+    said = command("certify", labelled_run.path, "--labels", tmp_path / "else.json").output
+    assert "is no file of labels: it has no 'labels'; karenina label" in said
     empty = tmp_path / "empty.json"
     command("label", labelled_run.path, "--labels", empty, "--n", "5", "--annotator", "ann", typed="q\n")
     assert "nothing is labelled yet" in command("certify", labelled_run.path, "--labels", empty).output

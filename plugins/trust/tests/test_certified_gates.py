@@ -248,6 +248,11 @@ def test_the_report_shows_the_certificate_and_says_where_it_does_not_hold(
     row = read_certificate(run / "certificate.json").rows[0]
     assert f"{row.value:.3f} ({row.low:.3f} to {row.high:.3f})" in page
     assert "does not hold any more" not in page
+    lines = (run / "results.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (run / "results.jsonl").write_text("".join(lines[1:]), "utf-8")
+    command("report", run)
+    said = (run / "report.html").read_text("utf-8")
+    assert "This certificate does not hold any more: it is of other results than those in" in said
     fingerprint = json.loads((run / "fingerprint.json").read_text("utf-8"))
     fingerprint["settings"]["features"] = ["abstention"]
     (run / "fingerprint.json").write_text(json.dumps(fingerprint), "utf-8")

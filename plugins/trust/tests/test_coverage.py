@@ -21,12 +21,12 @@ OTHERS = 600
 
 
 def drawn(
-    rng: np.random.Generator, labels: int, rate: float, judge: tuple[float, float], often: int
+    rng: np.random.Generator, labels: int, rate: float, judge: tuple[float, float], often: int, others: int = OTHERS
 ) -> Iterator[Sample]:
     for _ in range(often):
-        truth = rng.random(labels + OTHERS) < rate
+        truth = rng.random(labels + others) < rate
         says = np.where(truth, rng.random(len(truth)) < judge[0], rng.random(len(truth)) > judge[1])
-        yield Sample.of(says, [*truth[:labels].astype(float), *[None] * OTHERS])
+        yield Sample.of(says, [*truth[:labels].astype(float), *[None] * others])
 
 
 def covered(estimator: Callable[[Sample], Estimate], samples: Iterator[Sample], truth: float) -> float:
@@ -60,6 +60,16 @@ def test_ppi_plus_covers_what_people_would_say(
     naive = covered(judge_alone, drawn(np.random.default_rng(seed), labels, rate, judge, 200), rate)
     assert naive < 0.9  # what every tool prints
     print(f"{labels} labels, {rate:.0%} right, judge {judge}: covered {found:.1%}, by the judge alone {naive:.1%}")
+
+
+@pytest.mark.parametrize(("rate", "judge"), [(0.85, (0.8, 0.7)), (0.95, (0.95, 0.9))])
+def test_thirty_labels_of_two_thousand_cover_no_less(
+    rate: float, judge: tuple[float, float], often: int, margin: float
+) -> None:
+    """With few labels the interval is rather too wide: it covers up to 99 % where the judge hardly errs."""
+    found = covered(ppi_plus, drawn(np.random.default_rng(2), 30, rate, judge, often, 1970), rate)
+    print(f"30 labels of 2,000, {rate:.0%} right, judge {judge}: covered {found:.1%}")
+    assert found >= 0.95 - margin
 
 
 def test_a_judge_who_was_never_seen_to_err_is_not_taken_for_perfect(often: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,9 @@ def test_one_look_more_that_agrees_never_adds_evidence(count: int, floor: float)
 
 
 def test_what_cannot_be_tested_is_refused() -> None:
-    with pytest.raises(StatisticsError, match="too few"):
+    with pytest.raises(
+        StatisticsError, match=r"one look is too few: the first look says .* give more runs, or --floor"
+    ):
         monitored([Look(9, 10)])
     with pytest.raises(StatisticsError, match="no verdict"):
         monitored([Look(9, 10), Look(0, 0, 10)])
@@ -143,3 +146,53 @@ def test_runs_are_taken_in_the_order_in_which_they_were_made(tmp_path: Path) -> 
     (judge,) = json.loads(ended.stdout)["judges"]
     assert [look["run"] for look in judge["looks"]] == [str(folder) for folder in folders]
     assert (ended.exit_code, judge["alarm"]) == (4, str(folders[1]))
+
+
+def again(run: Path, to: Path, part: str, name: str, value: Any) -> Path:
+    """The same results, of a run whose questions or settings were others."""
+    shutil.copytree(run, to)
+    found = json.loads((to / "fingerprint.json").read_text("utf-8"))
+    found[part][name] = {**found[part][name], **value} if isinstance(value, dict) else value
+    (to / "fingerprint.json").write_text(json.dumps(found), "utf-8")
+    return to
+
+
+@pytest.mark.parametrize(("part", "named"), [("text", "text"), ("template", "template"), ("rubric", "")])
+def test_labels_of_other_questions_are_refused_by_what_uses_them(
+    labelled_run: Any, tmp_path: Path, part: str, named: str
+) -> None:
+    """A rubric does not decide whether an answer is right."""
+    other = again(labelled_run.path, tmp_path / "other", "questions", "q003", {part: "changed"})
+    labels = ("--labels", labelled_run.path / "labels.json")
+    for line in (
+        ("panel", labelled_run.path, other),
+        ("judge", "drift", labelled_run.path, other),
+        ("judge", "labels", other, "--width", 0.3),
+    ):
+        ended = karenina(*line, *labels)
+        assert ended.exit_code == (1 if named else 0), ended.stderr
+        assert (f"other questions than {other} has: the question 'q003' has another {named};" in ended.stderr) is bool(
+            named
+        )
+
+
+def test_a_look_that_was_judged_otherwise_is_named(labelled_run: Any, tmp_path: Path) -> None:
+    other = again(labelled_run.path, tmp_path / "other", "settings", "features", ["abstention"])
+    line = ("judge", "drift", labelled_run.path, other, "--labels", labelled_run.path / "labels.json")
+    found = json.loads(karenina(*line, "--json").stdout)
+    assert found["judged_otherwise"] == {str(other): ['the setting features was [] and is ["abstention"]']}
+    assert "the setting features was []" in karenina(*line).stdout
+    assert json.loads(karenina(*line[:3], *line[4:], "--floor", 0.5, "--json").stdout)["judged_otherwise"] == {}
+
+
+def test_a_judge_of_one_run_alone_does_not_end_the_test_of_the_others(tmp_path: Path) -> None:
+    truth = [number % 3 > 0 for number in range(60)]
+    people = labels(tmp_path, results("x:judge", truth), truth)
+    one = written(tmp_path, "one", results("x:judge", truth))
+    two = written(tmp_path, "two", results("x:judge", truth), results("x:late", truth))
+    ended = karenina("judge", "drift", one, two, "--labels", people, "--json")
+    found = json.loads(ended.stdout)
+    assert ([judge["judge"] for judge in found["judges"]], found["not_tested"]) == (["x:judge"], ["x:late"])
+    assert "x:late is not tested: it judged in too few of the runs" in ended.stderr
+    ended = karenina("judge", "drift", one, "--labels", people)
+    assert (ended.exit_code, "one look is too few" in ended.stderr) == (1, True)

@@ -7,16 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_trust.check.check import CORRECTED, NOT_EXTRACTED, REJECTED
+from karenina_trust.check.kept import NAME, keep, sections
 from karenina_trust.judges.statements import FORMS, REWRITES, pairs_of
 from karenina_trust.judges.trials import WHOLE
 
 from karenina_core import Benchmark, Question
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 
-from .judged_trials import EXPECTED, Script, benchmark, extracted, judge_arguments, karenina, perfect, response
+from .judged_trials import (
+    EXPECTED,
+    Script,
+    benchmark,
+    extracted,
+    judge_arguments,
+    karenina,
+    perfect,
+    response,
+    template,
+)
 
 TWO = ("cystic", "huntington")
 
@@ -173,3 +185,51 @@ def test_every_form_says_the_same(gene: str, year: int, approved: bool) -> None:
     text = f"Gene: {gene}. Year: {year}. {FORMS['sentences'](pairs[2:])}"
     for name, rewrite in REWRITES.items():
         assert extracted(rewrite(text), values) == values, name
+
+
+def test_a_run_of_the_same_templates_shows_the_check_in_its_report(tmp_path: Path) -> None:
+    path, run, checked = benchmark(tmp_path, *TWO), tmp_path / "run", tmp_path / "checked"
+    page = run / "report.html"
+
+    def answers(request: ServedRequest) -> Any:
+        return misreads_years(request) if request.schema else "Gene: CFTR. Year: 1989. Approved: yes."
+
+    with ScriptedServer(answers) as server:
+        judge = judge_arguments(server)
+        assert karenina("verify", path, *judge, "--out", run, "--quiet").exit_code == 0
+        asked = server.count
+        (other := tmp_path / "other").mkdir()
+        changed = Benchmark.create("Genes").with_questions(
+            evolve(question, answer_template=template({"gene": "CFTR"})) for question in Benchmark.load(path)
+        )
+        for file, model, why in (
+            (benchmark(other, "farrow"), "m", "has none of the questions that are checked"),
+            (changed.save(other / "changed.jsonld"), "m", "has another template of 'cystic'"),
+            (path, "stranger", "openai_endpoint:stranger is no judge of"),
+        ):
+            refused = karenina("judge", "check", file, *judge_arguments(server, model), "--for", run)
+            assert (refused.exit_code, why in refused.stderr, server.count) == (1, True, asked), refused.stderr
+        karenina("report", run)
+        assert "Check of the judge" not in page.read_text("utf-8")
+        _, found = check(path, server, "--out", checked, "--for", run)
+    karenina("report", run)
+    shown, misread = page.read_text("utf-8"), found["judges"][0]["misread"]
+    assert "Check of the judge" in shown
+    assert f"{misread['rate']:.1%}" in shown
+    assert "cystic: year" in shown
+    assert "cystic: gene" not in shown
+    assert "does not hold any more" not in shown
+    assert "other settings" not in shown
+    fingerprint = json.loads((run / "fingerprint.json").read_text("utf-8"))
+    fingerprint["models"]["parsing"]["openai_endpoint:m"]["temperature"] = 1.5
+    (run / "fingerprint.json").write_text(json.dumps(fingerprint), "utf-8")
+    keep(run, found)
+    (section,) = sections(run)
+    assert section.before[0].startswith(
+        "The judge had other settings in the check: the parsing model openai_endpoint:m"
+    )
+    fingerprint["settings"]["features"] = ["abstention"]
+    (run / "fingerprint.json").write_text(json.dumps(fingerprint), "utf-8")
+    assert sections(run)[0].before[-1].startswith("This check does not hold any more: the setting features was")
+    (run / NAME).write_text("{}", "utf-8")
+    assert f"{run / NAME} cannot be read: 'binding'" in sections(run)[0].before[0]

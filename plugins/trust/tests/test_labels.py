@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from karenina_trust.labels import command as command_module
 from karenina_trust.labels.answers import Answer, answers_of
 from karenina_trust.labels.asking import KINDS
-from karenina_trust.labels.file import Label, add_labels, read_labels
+from karenina_trust.labels.file import Label, add_labels, read_labels, verdicts_of_people
 from karenina_trust.labels.plan import FEATURES, draw
+from karenina_trust.labels.status import status_of
+from karenina_trust.planning import observed
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import ConfigError
@@ -217,16 +219,44 @@ def test_status_says_what_is_labelled_and_what_more_would_buy(labelled_run: Any,
     assert [row["target"] for row in found["precision"]] == ["verdict", "field:dose", "field:gene"]
     row = found["precision"][0]
     assert row["labels"] == 60
-    assert row["with"]["120"] == pytest.approx(row["half_width"] / 2**0.5)
+    judged, people = (
+        answers_of(VerificationResultSet.load(labelled_run.path)),
+        verdicts_of_people(labelled_run.path / "labels.json", [labelled_run.path]),
+    )
+    known = observed([answer.passes == 1 for answer in judged], [people.get(answer.id) for answer in judged])
+    assert row["with"]["120"] == pytest.approx(row["half_width"] * known.width(120) / known.width(60))
+    assert row["half_width"] / 2**0.5 < row["with"]["120"] < row["half_width"]
+    assert found["labels"] == [
+        {"annotator": "ann", "target": target, "labels": 60} for target in ("field:dose", "field:gene", "verdict")
+    ]
+    assert found["open"] == {"ann": 0}
     shown = command("label", labelled_run.path, "--status").output
     assert "60 answers drawn (random, seed 0)" in shown
-    assert f"±{100 * row['half_width']:.1f}" in shown
+    assert f"±{100 * row['half_width']:.1f}          ±{100 * row['with']['120']:.1f} with 120" in shown
+
+
+def test_status_speaks_of_each_target_with_its_own_labels(labelled_run: Any, tmp_path: Path) -> None:
+    """Half of the verdicts are labelled, so that there are other numbers of labels to come than of fields."""
+    judged, file = (
+        answers_of(VerificationResultSet.load(labelled_run.path)),
+        read_labels(labelled_run.path / "labels.json"),
+    )
+    drawn = {one.item for one in file.plan.items[:25]}
+    kept = tuple(label for label in file.labels if label.target != "verdict" or label.item in drawn)
+    found = status_of(evolve(file, labels=kept), judged, labelled_run.path)
+    assert [list(row["with"]) for row in found["precision"]] == [["50", "100"], ["120"], ["120"]]
+    everything = tuple(
+        Label(item=answer.id, annotator="ann", target="verdict", value=answer.passes == 1) for answer in judged
+    )
+    found = status_of(evolve(file, plan=draw(judged, 120), labels=everything), judged, labelled_run.path)
+    assert [row["with"] for row in found["precision"]] == [{}]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--n", "5"], "say who labels: --annotator NAME"),
+        (["--annotator", "  "], "say who labels: --annotator NAME"),
         (["--status", "--export", "x.csv"], "give one"),
         (["--annotator", "ann", "--json"], "--json belongs to --status"),
     ],

@@ -15,11 +15,9 @@ from karenina_runs.summaries.intervals import Interval, t_quantile
 from karenina_core.errors import ConfigError
 from karenina_core.plugin.command_line import Section
 
-from ..labels.answers import answers_of
-from .certify import results_digest
 from .document import NAME as FILE
 from .document import Certified, Held, read_certificate
-from .gates import gates_of, not_holding
+from .gates import gates_of, out_of_date
 from .plugin import NAME
 
 if TYPE_CHECKING:
@@ -98,10 +96,8 @@ def _held(folder: Path) -> tuple[Held | None, str]:
         held = read_certificate(folder / FILE)
     except ConfigError as error:
         return None, str(error)
-    if changed := not_holding(held, folder):
+    if changed := out_of_date(held, folder):
         return None, f"{held.path} does not hold: {changed[0]}"
-    if results_digest(answers_of(VerificationResultSet.load(folder))) != held.results:
-        return None, f"{held.path} is of other results than those in {folder}; certify them again"
     return held, ""
 
 
@@ -156,9 +152,5 @@ def _row(target: str, pair: Pair, a: Certified, b: Certified, found: Difference 
 def _numbers(row: dict[str, object]) -> list[str]:
     if row["difference"] is None:
         return [f"{row['a']:.3f}", f"{row['b']:.3f}", "unknown", ""]
-    return [
-        f"{row['a']:.3f}",
-        f"{row['b']:.3f}",
-        f"{row['difference']:+.3f}",
-        f"{row['low']:+.3f} to {row['high']:+.3f}",
-    ]
+    found, low, high = (f"{row[name]:+z.3f}" for name in ("difference", "low", "high"))
+    return [f"{row['a']:.3f}", f"{row['b']:.3f}", found, f"{low} to {high}"]

@@ -155,7 +155,8 @@ def read_certificate(path: Path) -> Held:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is no certificate: {error}; karenina certify RUN makes one") from error
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise ConfigError(f"{path} is no certificate: {why}; karenina certify RUN makes one") from error
 
 
 def _certified(row: Mapping[str, Any]) -> Certified:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .document import Certified, Held
     from .settings import CertificateSettings
 
-__all__ = ["asked", "gates_of", "not_holding"]
+__all__ = ["asked", "gates_of", "not_holding", "out_of_date"]
 
 RATE = "certified rate"
 
@@ -58,6 +58,19 @@ def not_holding(held: Held, run: Path) -> list[str]:
         return stale(held.binding, binding_of(run))
     except ConfigError as error:
         return [str(error)]
+
+
+def out_of_date(held: Held, run: Path) -> list[str]:
+    """The same, and whether the results are still those that it is of."""
+    from karenina_runs.results.results import VerificationResultSet
+
+    from ..labels.answers import answers_of
+    from .certify import results_digest
+
+    if changed := not_holding(held, run):
+        return changed
+    same = results_digest(answers_of(VerificationResultSet.load(run))) == held.results
+    return [] if same else [f"it is of other results than those in {run}; certify them again"]
 
 
 def gates_of(held: Held, results: VerificationResultSet, least: float) -> Sequence[Gate]:

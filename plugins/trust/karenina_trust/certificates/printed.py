@@ -30,15 +30,17 @@ def certified(
     run: Path, labels: Path | None, output: Path | None, annotators: str, benchmark: Path | None, *, as_json: bool
 ) -> int:
     """Certify, write and print; returns the exit code. Raises BenchmarkError and ConfigError."""
-    file, path = read_labels(labels or run / LABELS), output or run / NAME
+    path = output or run / NAME
     with own_stdout() as out:
-        found = certify(VerificationResultSet.load(run), run, file, benchmark=benchmark, margin=MARGINS[annotators])
+        results, file = VerificationResultSet.load(run), read_labels(labels or run / LABELS)
+        found = certify(results, run, file, benchmark=benchmark, margin=MARGINS[annotators])
         content = document(found)
         if found.certified:
             write_certificate(path, found)
         print_found(content, parts_of(content), out, as_json=as_json)
         if not found.certified:
-            note("Nothing is certified, and no certificate was written.")
+            earlier = f" {path} is of earlier labels: remove it." if path.exists() else ""
+            note(f"Nothing is certified, and no certificate was written.{earlier}")
             return COULD_NOT_RUN
         if not as_json:
             print_found(None, [f"Certificate: {path}"], out, as_json=False)

@@ -9,7 +9,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.plugin.command_line import Section
 
 from .document import NAME, read_certificate
-from .gates import not_holding
+from .gates import out_of_date
 from .printed import tables_of
 
 __all__ = ["sections"]
@@ -23,7 +23,7 @@ def sections(run: Path) -> Sequence[Section]:
         held = read_certificate(run / NAME)
     except ConfigError as error:
         return [Section({}, "Certificate", before=[str(error)])]
-    changed = not_holding(held, run)
+    changed = out_of_date(held, run)
     before = [f"This certificate does not hold any more: {'; '.join(changed)}."] if changed else []
     tables = [table for table in tables_of(held.content) if table.rows]
     return [

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, field, frozen
 from karenina_compare.statistics.arrays import np
 from karenina_compare.statistics.inputs import SEED, StatisticsError
-from karenina_runs.summaries.intervals import Estimate, Interval, wilson
+from karenina_runs.summaries.intervals import Estimate, Interval
 
 from karenina_core.errors import plural
 
@@ -28,13 +27,12 @@ from ..estimators import (
     ppi_plus,
     rogan_gladen,
 )
+from ..judges.rates import rate_of_rows
+from ..planning import LEAST
 from .samples import Beside
 
-__all__ = ["LEAST_LABELS", "Row", "row_of"]
+__all__ = ["Row", "row_of"]
 
-LEAST_LABELS = 20
-"""Labels below which nothing is certified. Chosen, as in the literature on small samples of annotations: an interval
-of a rate is then 40 points wide."""
 FEW_LABELS, FEW_OF_CLASS = 30, 10
 """Below these, intervals of normal theory are compared with those of draws of whole questions. Chosen."""
 RESAMPLES = 400
@@ -104,9 +102,11 @@ def row_of(found: Beside, *, drawn: bool, agreed: bool = True) -> Row:
         return evolve(row, reason="the answers were chosen by hand: this is agreement on these answers, no rate of all")
     if not found.numeric:
         return evolve(row, reason="classes have no mean; see how far the judge agrees with people")
-    if len(labelled) < LEAST_LABELS:
-        missing = LEAST_LABELS - len(labelled)
-        return evolve(row, reason=f"too few labels: {len(labelled)}; label at least {missing} more")
+    if len(labelled) < LEAST:
+        missing = LEAST - len(labelled)
+        more = f"label at least {missing} more" if row.items >= LEAST else f"{LEAST} are needed, so judge more answers"
+        there = "" if row.items >= LEAST else f" of {plural(row.items, 'answer')}"
+        return evolve(row, reason=f"too few labels: {len(labelled)}{there}; {more}")
     if row.questions < 2:
         return evolve(row, reason="labels of one question say nothing of others; label answers to others")
     try:
@@ -151,6 +151,8 @@ def _estimated(row: Row, found: Beside, sample: Sample) -> Row:
 
 def _choice(sample: Sample) -> tuple[str, str]:
     power = power_tuning(sample)
+    if len(sample.labelled) == len(sample.judge):
+        return "people", "every answer is labelled, so the judge has nothing to add"
     if not power:
         return "people", "the judge does not go with people's labels, so it adds nothing to them"
     return "ppi++", f"uses the judge as far as it goes with people's labels ({power:.2f} of its correction)"
@@ -232,7 +234,8 @@ def _chance_of_draw(sample: Sample) -> float:
 
 def exact_chance(seen: int, drawn: int, passes: int, items: int) -> float:
     """Fisher's exact test, two-sided: of as many passes among `drawn` of `items`, `passes` of which pass, or of a
-    number that is less likely. R. A. Fisher, Journal of the Royal Statistical Society 98 (1935) 39-82."""
+    number that is less likely. R. A. Fisher, Journal of the Royal Statistical Society 98 (1935) 39-82. `scipy.stats`
+    has it, too, and takes longer to import than all of a certificate."""
 
     def log_ways(of: int, chosen: int) -> float:
         return math.lgamma(of + 1) - math.lgamma(chosen + 1) - math.lgamma(of - chosen + 1)
@@ -273,24 +276,17 @@ def _agreement(found: Beside) -> dict[str, Estimate]:
         }
     except StatisticsError:  # words beside numbers
         return {}
-    return {**table, **(_by_class(rows) if scores <= {0.0, 1.0} else {})}
+    return {**table, **(_by_class(pairs) if scores <= {0.0, 1.0} else {})}
 
 
-def _by_class(rows: list[Any]) -> dict[str, Estimate]:
-    counts: dict[tuple[float, float], int] = defaultdict(int)
-    for judge, person in rows:
-        counts[judge, person] += 1
-    shares = {
-        "sensitivity": (counts[1, 1], counts[0, 1]),
-        "specificity": (counts[0, 0], counts[1, 0]),
-        "positive predictive value": (counts[1, 1], counts[1, 0]),
-        "negative predictive value": (counts[0, 0], counts[0, 1]),
+def _by_class(pairs: Sequence[tuple[float | str, float | str, str]]) -> dict[str, Estimate]:
+    """Labels of one question, such as those of several people, are a cluster."""
+    of_person = {
+        name: rate_of_rows((question, said == person) for said, person, question in pairs if person == value)
+        for name, value in (("sensitivity", 1.0), ("specificity", 0.0))
     }
-    return {name: _share(name, right, wrong) for name, (right, wrong) in shares.items()}
-
-
-def _share(name: str, right: int, wrong: int) -> Estimate:
-    if not right + wrong:
-        return Estimate(value=None, n=0, method=name, note="no label of this class")
-    value = right / (right + wrong)
-    return Estimate(value=value, n=right + wrong, method=name, interval=wilson(value, right + wrong))
+    of_judge = {
+        name: rate_of_rows((question, said == person) for said, person, question in pairs if said == value)
+        for name, value in (("positive predictive value", 1.0), ("negative predictive value", 0.0))
+    }
+    return {**of_person, **of_judge}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,6 +25,13 @@ from ..judges.options import TrialCommand, trial_options
 @click.option("--repeats", type=COUNT, metavar="N", default=1, help="Have every answer judged so often. Default: 1.")
 @click.option(
     "--wrong", type=click.IntRange(min=0), metavar="N", default=1, help="Wrong values of each field. Default: 1."
+)
+@click.option(
+    "--for",
+    "beside",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUN",
+    help="A run of the same templates and judge: its report shows what was found, kept as judge-check.json in it.",
 )
 @click.option(
     "--max-misread",

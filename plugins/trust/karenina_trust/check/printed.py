@@ -20,6 +20,7 @@ from ..judges.running import judged
 from ..judges.trials import Trial, trial_config, trial_run
 from .cases import check_trials
 from .check import Check, checks
+from .kept import check_beside, keep
 
 MOST_SHOWN = 20
 """Misreadings that people are shown; `--json` has all. Chosen: they fit on a screen."""
@@ -32,6 +33,10 @@ def run(path: Path, options: Mapping[str, Any]) -> int:
         tried = trial_run(
             start.trials, start.benchmark, trial_config(start.config, repeats=options["repeats"]), start.app
         )
+        if options["beside"] is not None:
+            judges_of = tried.prepared.config.parsing_models
+            questions = {trial.question.id: trial.question for trial in start.trials}.values()
+            check_beside(options["beside"], questions, (str(model.identity) for model in judges_of))
         if options["estimate"]:
             return print_estimate(tried.prepared, options, out)
         found = judged(tried, options, f"check-{path.stem}")
@@ -42,6 +47,8 @@ def run(path: Path, options: Mapping[str, Any]) -> int:
             "judges": [check.document() for check in judges],
             "left_out": dict(start.left_out),
         }
+        if options["beside"] is not None:
+            keep(options["beside"], document)
         print_found(document, _parts(start, judges, found.directory), out, as_json=options["as_json"])
     return max(found.code, _gate(judges, options["max_misread"]))
 

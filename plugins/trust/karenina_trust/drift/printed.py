@@ -9,9 +9,11 @@ from typing import Any
 from attrs import frozen
 from karenina_cli.exits import GATE_FAILED, OK
 from karenina_cli.output import Part, Table, note, own_stdout, print_found
+from karenina_cli.summary import listing
 
 from karenina_core.plugin.application import Karenina
 
+from ..labels.binding import judged_otherwise
 from ..labels.file import verdicts_of_people
 from .looks import Judged, in_time, looks_of
 from .sequence import Look, Monitor, monitored
@@ -62,11 +64,24 @@ class Watched:
 def run(paths: Sequence[Path], options: Mapping[str, Any]) -> int:
     """Returns the exit code. Raises BenchmarkError, ConfigError and StatisticsError."""
     with own_stdout() as out:
-        labels = verdicts_of_people(options["labels"])
-        found = looks_of(in_time(paths, Karenina.installed()), labels)
-        watched = [_watched(judge, runs, labels, options) for judge, runs in found.items()]
-        document = {"labels": len(labels), "judges": [one.document() for one in watched]}
-        print_found(document, [part for one in watched for part in _parts(one)], out, as_json=options["as_json"])
+        labels = verdicts_of_people(options["labels"], paths)
+        runs = in_time(paths, Karenina.installed())
+        found, once = _often_enough(looks_of(runs, labels), options)
+        watched = [_watched(judge, looks, labels, options) for judge, looks in found.items()]
+        first, *others = (name for name, _ in runs)
+        otherwise = {name: lines for name in others if (lines := judged_otherwise(Path(first), Path(name)))}
+        document = {
+            "labels": len(labels),
+            "judges": [one.document() for one in watched],
+            "not_tested": once,
+            "judged_otherwise": otherwise,
+        }
+        rows = [(name, text) for name, lines in otherwise.items() for text in lines]
+        parts = [part for one in watched for part in _parts(one)]
+        parts.append(listing("Judged otherwise than the first run, which can be why a judge agrees less", rows))
+        print_found(document, parts, out, as_json=options["as_json"])
+    for judge in once:
+        note(f"{judge} is not tested: it judged in too few of the runs")
     alarms = [one for one in watched if one.monitor.alarm is not None]
     for one in alarms:
         note(
@@ -74,6 +89,15 @@ def run(paths: Sequence[Path], options: Mapping[str, Any]) -> int:
             "before: have its answers looked at, and do not go by earlier labels"
         )
     return GATE_FAILED if alarms else OK
+
+
+def _often_enough(
+    found: Mapping[str, Sequence[Judged]], options: Mapping[str, Any]
+) -> tuple[Mapping[str, Sequence[Judged]], list[str]]:
+    """Judges with looks to be tested, and the names of the others; all of them where none has."""
+    least = 1 if options["floor"] is not None else (options["baseline"] or 1) + 1
+    enough = {judge: looks for judge, looks in found.items() if len(looks) >= least}
+    return (enough, [judge for judge in found if judge not in enough]) if enough else (found, [])
 
 
 def _watched(judge: str, runs: Sequence[Judged], labels: Mapping[str, bool], options: Mapping[str, Any]) -> Watched:

@@ -110,7 +110,11 @@ def monitored(looks: Sequence[Look], *, baseline: int = 1, floor: float | None =
             raise StatisticsError(f"floor is {floor!r}; give an agreement between 0 and 1")
         return _tested(looks, floor, 0, 1 / alpha, alpha)
     if len(looks) <= baseline or baseline < 1:
-        raise StatisticsError(f"{len(looks)} looks are too few: the first {baseline} say what the others are tested by")
+        there = "one look is" if len(looks) == 1 else f"{len(looks)} looks are"
+        what = "look says" if baseline == 1 else f"{baseline} looks say"
+        raise StatisticsError(
+            f"{there} too few: the first {what} what the others are tested by; give more runs, or --floor X"
+        )
     return _tested(looks[baseline:], floor_of(looks[:baseline], alpha / 2), baseline, 2 / alpha, alpha)
 
 

@@ -12,7 +12,7 @@ from karenina_runs.summaries.intervals import Estimate, Interval, wilson
 
 from .samples import Sample
 
-__all__ = ["LEAST_INFORMED", "ClassRates", "class_rates", "rogan_gladen", "rogan_gladen_of"]
+__all__ = ["LEAST_INFORMED", "LEAST_OF_CLASS", "ClassRates", "class_rates", "rogan_gladen", "rogan_gladen_of"]
 
 LEAST_INFORMED = 1.1
 """Sensitivity plus specificity at least: 1 is a judge that guesses, and the correction divides by what is above it."""

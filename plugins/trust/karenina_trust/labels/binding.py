@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from karenina_runs.folder.directory import read_fingerprint
+from karenina_runs.folder.directory import FINGERPRINT, read_fingerprint
 from karenina_runs.folder.fingerprint import differences
 
 from karenina_core.values.identity import canonical_json
 
-__all__ = ["binding_of", "digests_of", "stale"]
+__all__ = ["binding_of", "digests_of", "judged_otherwise", "judges_changed", "other_questions", "stale"]
 
 LENGTH = 16
 JUDGED = ("text", "template", "rubric")
 """Parts of a question that a judge's verdict depends on."""
+LABELLED = ("text", "template")
+"""Parts that a person's verdict depends on: the template has the reference answer, too."""
 
 
 def binding_of(run: Path) -> dict[str, Any]:
@@ -56,3 +58,37 @@ def stale(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     known = before["models"].get("parsing", {})
     parsing = {name: about for name, about in now["models"].get("parsing", {}).items() if name in known}
     return differences(before, {**now, "models": {**now["models"], "parsing": parsing}})
+
+
+def other_questions(before: Mapping[str, Any], run: Path) -> list[str]:
+    """Which questions of labels are others in a run, a line each, whoever judges it there. Nothing is known of results
+    that lie without the files of their run."""
+    sides = [side.get("questions", {}) for side in (before, _recorded(run))]
+    shared = [name for name in sides[1] if name in sides[0]]
+    then, now = (
+        {"questions": {name: {part: side[name].get(part) for part in LABELLED} for name in shared}} for side in sides
+    )
+    return differences(then, now)
+
+
+def judged_otherwise(first: Path, run: Path) -> list[str]:
+    """What of judges and of what they are asked has changed since the first run, a line each, but for questions and
+    answering models. Nothing is known of results that lie without the files of their run."""
+    before, now = _recorded(first), _recorded(run)
+    if not before or not now:
+        return []
+    rest = [{**side, "questions": {}, "models": {}} for side in (before, now)]
+    return [*judges_changed(first, run), *differences(*rest)]
+
+
+def judges_changed(first: Path, run: Path) -> list[str]:
+    """Settings of the judges of both runs that are others in the second one, a line each."""
+    judges = [side["models"].get("parsing", {}) if side else {} for side in (_recorded(first), _recorded(run))]
+    shared = sorted(judges[0].keys() & judges[1].keys())
+    then, now = ({"models": {"parsing": {name: own[name] for name in shared}}} for own in judges)
+    return differences(then, now)
+
+
+def _recorded(run: Path) -> dict[str, Any]:
+    folder = run if run.is_dir() else run.parent
+    return binding_of(folder) if (folder / FINGERPRINT).is_file() else {}

@@ -52,8 +52,8 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
     what judges said is shown. q ends it; the same line again continues.
 
     The plan of the draw is kept with the labels: who is in which stratum, and how likely it was to be drawn. A larger
-    --n draws more by the same plan. What is labelled belongs to these answers, this judge, its prompt, templates and
-    rubric: karenina certify refuses it beside others.
+    --n draws more by the same plan; karenina judge labels says how many a wanted width takes. What is labelled belongs
+    to these answers, this judge, its prompt, templates and rubric: karenina certify refuses it beside others.
 
     Exit codes: 0 labelled, written or read, 1 the run, the file or the sheet cannot be read or does not fit, 2 wrong
     usage.
@@ -63,20 +63,23 @@ def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
         raise click.UsageError("--export, --import and --status are three commands; give one", ctx)
     if options["as_json"] and not status:
         raise click.UsageError("--json belongs to --status", ctx)
+    options["annotator"] = options["annotator"].strip()
     if not options["annotator"] and not status and filled is None:
         raise click.UsageError("say who labels: --annotator NAME", ctx)
+    from karenina_core.errors import plural
+
     from .session import Labelling, Wanted
 
     work, kinds = Labelling(directory, options["labels"]), options["kinds"] or ("verdict",)
     if status:
         return work.print_status(kinds, options["benchmark"], as_json=options["as_json"])
     if filled is not None:
-        click.echo(f"{len(work.imported(filled, options['annotator']))} labels read: {work.path}")
+        click.echo(f"{plural(len(work.imported(filled, options['annotator'])), 'label')} read: {work.path}")
         return None
     names = ("size", "by", "seed", "annotator", "benchmark")
     wanted = Wanted(kinds=kinds, **{name: options[name] for name in names})
     if sheet is not None:
-        click.echo(f"{work.exported(sheet, wanted)} answers to label: {sheet}")
+        click.echo(f"{plural(work.exported(sheet, wanted), 'answer')} to label: {sheet}")
     else:
-        click.echo(f"{work.asked(wanted)} answers labelled: {work.path}")
+        click.echo(f"{plural(work.asked(wanted), 'answer')} labelled: {work.path}")
     return None

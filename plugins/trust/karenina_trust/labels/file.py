@@ -13,9 +13,10 @@ from attrs import asdict, evolve, frozen
 from karenina_calls.files.bounded import read_json
 from karenina_runs.files.atomic_files import write_json
 
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, Problem
 
 from .answers import FIELD, VERDICT
+from .binding import other_questions
 from .plan import BY_HAND, Plan, plan_of
 
 try:
@@ -115,13 +116,21 @@ def read_labels(path: Path) -> LabelFile:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is no file of labels: {error}; karenina label RUN --n 50 makes one") from error
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise ConfigError(f"{path} is no file of labels: {why}; karenina label RUN --n 50 makes one") from error
 
 
-def verdicts_of_people(path: Path) -> dict[str, bool]:
+def verdicts_of_people(path: Path, runs: Iterable[Path]) -> dict[str, bool]:
     """Whether an answer is right, by its id, as most people say who have labelled it; those of whom half say so are
-    left out. Raises ConfigError as `read_labels`, and where the file has no verdict."""
-    said = read_labels(path).by_target(VERDICT)
+    left out. Raises ConfigError as `read_labels`, where the file has no verdict, and where one of the runs that the
+    labels are used for has another question, reference answer or template under a name that the labels know."""
+    file = read_labels(path)
+    for run in runs:
+        if changed := other_questions(file.binding, run):
+            more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
+            what = f"{path} was made for other questions than {run} has: {'; '.join(changed[:2])}{more}"
+            raise ConfigError([Problem("--labels", f"{what}; label answers of this run (karenina label)")])
+    said = file.by_target(VERDICT)
     shares = {item: sum(votes.values()) / len(votes) for item, votes in said.items()}
     if not (found := {item: share > 0.5 for item, share in shares.items() if share != 0.5}):
         raise ConfigError(f"{path} has no verdict of a person; karenina label asks for them")

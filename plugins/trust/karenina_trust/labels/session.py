@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -112,32 +111,28 @@ class Labelling:
 
         with own_stdout() as out:
             file = self.file()
-            found = status_of(file, self.answers, self.run, benchmark)
-            print_found(found, _parts(file, found, self._open(file, kinds)), out, as_json=as_json)
+            found = status_of(file, self.answers, self.run, benchmark) | {"open": self._open(file, kinds)}
+            print_found(found, _parts(file, found), out, as_json=as_json)
 
     def _open(self, file: LabelFile, kinds: tuple[str, ...]) -> dict[str, int]:
         return {name: sum(1 for _ in open_targets(file, self.answers, name, kinds)) for name in file.annotators}
 
 
-def _parts(file: LabelFile, found: dict[str, Any], waiting: dict[str, int]) -> list[Any]:
-    by_annotator = Counter((label.annotator, label.target) for label in file.labels if label.value is not None)
-    rows = [(who, target, str(count)) for (who, target), count in sorted(by_annotator.items())]
+def _parts(file: LabelFile, found: dict[str, Any]) -> list[Any]:
+    rows = [(row["annotator"], row["target"], str(row["labels"])) for row in found["labels"]]
     strata = [(row["stratum"], str(row["answers"]), str(row["drawn"]), str(row["labelled"])) for row in found["strata"]]
     gains = [
         (row["target"], row["judge"], str(row["labels"]), f"±{100 * row['half_width']:.1f}",
-         *(f"±{100 * half:.1f}" for half in row["with"].values()))
+         ", ".join(f"±{100 * half:.1f} with {size}" for size, half in row["with"].items()) or "all are labelled")
         for row in found["precision"]
     ]  # fmt: skip
-    more = tuple(f"{size} labels" for size in (found["precision"][0]["with"] if gains else ()))
     return [
         f"{plural(len(file.plan.items), 'answer')} drawn ({file.plan.kind}, seed {file.plan.seed})",
-        *(f"{who} has {plural(count, 'answer')} to go" for who, count in waiting.items() if count),
+        *(f"{who} has {plural(count, 'answer')} to go" for who, count in found["open"].items() if count),
         Table(("stratum", "answers", "drawn", "labelled"), strata, "Plan"),
         Table(("annotator", "target", "labels"), rows, "Labels"),
         Table(
-            ("target", "judge", "labels", "95 % interval", *more),
-            gains,
-            "What more labels would buy at best, in points",
+            ("target", "judge", "labels", "95 % interval", "with more"), gains, "What more labels would buy, in points"
         ),
         *found["notes"],
     ]

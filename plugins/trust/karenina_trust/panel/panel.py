@@ -7,16 +7,14 @@ from typing import Any
 
 from attrs import field, frozen
 from karenina_compare.statistics.arrays import Floats, np
+from karenina_compare.statistics.quantiles import even_binomial_two_sided
 from karenina_runs.summaries.intervals import Estimate
-from scipy.stats import binomtest
 
 from ..estimators import DawidSkene, dawid_skene, effective_votes, error_correlation, majority
+from ..estimators.prevalence import LEAST_OF_CLASS
 from ..judges.rates import rate_document, rate_of_rows, shown
 from .votes import Ballot
 
-FEWEST = 5
-"""Labelled answers of either class before labels say that a judge is inverted: with fewer, no class rate is
-computed."""
 Verdicts = Sequence[bool | None]
 
 
@@ -92,7 +90,7 @@ class Panel:
         for name, verdicts in (("the majority", self.majority), ("the weighted panel", self.weighted.verdicts)):
             lost, won = self._discordant(own, verdicts)
             if lost > won:
-                chance = float(binomtest(won, lost + won, 0.5).pvalue)
+                chance = even_binomial_two_sided(won, lost + won)
                 sure = f"exact sign test p = {chance:.2g}" + ("" if chance < 0.05 else ", which chance may explain")
                 found.append(
                     f"{name} is worse than its best member {self.ballot.judges[best]}: right on "
@@ -185,6 +183,6 @@ def _inverted_by_labels(ballot: Ballot, truth: Sequence[bool | None]) -> list[st
     for place, judge in enumerate(ballot.judges):
         votes: Floats = ballot.votes[:, place]
         right, wrong = votes[(labels == 1) & ~np.isnan(votes)], votes[(labels == 0) & ~np.isnan(votes)]
-        if min(len(right), len(wrong)) >= FEWEST and right.mean() + (1 - wrong).mean() < 1:
+        if min(len(right), len(wrong)) >= LEAST_OF_CLASS and right.mean() + (1 - wrong).mean() < 1:
             found.append(judge)
     return found

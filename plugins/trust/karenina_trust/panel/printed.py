@@ -20,7 +20,7 @@ from .votes import read_ballot
 def run(paths: Sequence[Path], labels: Path | None, *, as_json: bool) -> int:
     """Returns the exit code. Raises BenchmarkError and ConfigError."""
     with own_stdout() as out:
-        people = verdicts_of_people(labels) if labels is not None else None
+        people = verdicts_of_people(labels, paths) if labels is not None else None
         panel = panel_of(read_ballot(paths, Karenina.installed()), people)
         if people is not None and not panel.labels:
             what = f"no label in {labels} is of an answer in these runs; give the runs that were labelled"

@@ -47,7 +47,7 @@ from karenina_cli.options.sections import examples
 def command(ctx: click.Context, /, run: Path, **options: Any) -> None:
     """Say how many answers of RUN people have to label, so that the interval of the rate that they would give has a
     wanted width: without the judge, with it and answers drawn at random, and with as many that it passed as that it
-    did not.
+    did not. karenina label draws them and asks.
 
     A judge that is right no more often than the judged model cannot save more than half of the labels; then it says so.
 

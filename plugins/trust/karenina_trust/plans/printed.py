@@ -58,7 +58,7 @@ def plan(path: Path, options: Mapping[str, Any]) -> int:
     """Returns the exit code. Raises BenchmarkError and ConfigError."""
     with own_stdout() as out:
         results = VerificationResultSet.load(path, Karenina.installed())
-        people = None if options["labels"] is None else verdicts_of_people(options["labels"])
+        people = None if options["labels"] is None else verdicts_of_people(options["labels"], [path])
         rows: list[Row] = []
         impossible: list[tuple[str, str]] = []
         for judge, verdicts in _verdicts(results, options["model"] or "", options["judge"] or ""):
