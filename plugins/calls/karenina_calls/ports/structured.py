@@ -122,7 +122,7 @@ def with_schema(messages: Sequence[Message], schema: Mapping[str, Any], channel:
     content = (*before, TextBlock(f"{last.text}\n\n{text}" if last.text else text))
     found[at] = Message(
         found[at].role, content, found[at].usage_metadata
-    )  # quicker than evolve, for each call of a judge
+    )  # quicker than evolve
     return found
 
 
