@@ -362,5 +362,7 @@ def test_an_unexpected_error_costs_one_draft_and_the_folder_says_what_continues(
 def test_the_help_has_no_option_that_means_nothing_here() -> None:
     text = karenina("benchmark", "draft", "--help").stdout
     assert "--record" in text
-    assert "--manual-traces" not in text
-    assert karenina("benchmark", "draft", "x", "-o", "y", "--manual-traces", "z").exit_code == 2
+    for flag in ("--manual-traces", "--baseline", "--max-drop", "--fail-on-regression", "--certificate", "--min-cert"):
+        assert flag not in text
+    for option in (["--manual-traces", "z"], ["--baseline", "z"], ["--fail-on-regression"], ["--max-drop", "0"]):
+        assert karenina("benchmark", "draft", "x", "-o", "y", *option).exit_code == 2
