@@ -208,6 +208,9 @@ def test_the_estimate_asks_nothing_and_what_is_paid_for_is_not_in_it(tmp_path: P
         assert (stopped.exit_code, server.count) == (3, 1)
         assert json.loads(stopped.stdout)["counts"] == {"proven": 0, "not_proven": 0, "not_drafted": 2}
         assert "budget_tokens: the budget of 1 tokens is used up" in stopped.stdout
+        again = draft(path, made, server, "--budget-tokens", "1")
+        assert "2 questions, 2 not drafted" in again.stdout
+        assert "karenina benchmark review" not in again.stdout, "there is nothing to accept"
         made.unlink()
         assert estimated()["calls"] == {"least": 3, "most": 7}
         ended = draft(path, made, server, "--json", *prices)
