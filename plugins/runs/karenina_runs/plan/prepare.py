@@ -116,7 +116,6 @@ def prepare(
             *of_stages,
             *notes_on_rubrics(config, mode, benchmark, questions, rubrics.values()),
             *note_on_stand_ins(config, [question.id for question in questions if question.id in plain], mode),
-            *check_recorded(config, benchmark.questions, questions),
             *of_models,
             *(*of_workspaces, *workspaces.idle()),
         ),
@@ -145,7 +144,8 @@ def _with_answers(prepared: Prepared) -> Prepared:
     rubrics = {question.id: prepared.rubrics[question.id] for question in kept}
     left = (LeftOut(question.id, NO_ANSWER) for question in prepared.questions if question.id in without)
     prepared = evolve(prepared, questions=kept, rubrics=rubrics, left_out=(*prepared.left_out, *left))
-    return evolve(prepared, notes=(*prepared.notes, *check_answers(prepared)))
+    of_recorded = check_recorded(config, prepared.benchmark.questions, kept)
+    return evolve(prepared, notes=(*prepared.notes, *of_recorded, *check_answers(prepared)))
 
 
 def default_mode(benchmark: BenchmarkData) -> EvaluationMode:
