@@ -118,6 +118,10 @@ def test_where_there_is_only_a_rubric_the_mode_for_that_is_proposed(world: Make,
         ConfigError, match=r"nothing to verify \(q0: has no answer template\); where there are reference answers"
     ):
         world(questions=[bare]).prepare()
+    with pytest.raises(
+        ConfigError, match=r"no answer template\); where a column of the sheet .* --map .*; where there"
+    ):
+        world(questions=[bare], metadata={"table": {"columns": {"Golden": "custom"}}}).prepare()
 
 
 def test_recorded_answers_have_to_be_to_questions(make_question: Make) -> None:

@@ -29,7 +29,7 @@ def check_recorded(config: VerificationConfig, every: Sequence[Question], chosen
         named = [f"{shortened(key, LONGEST_KEY)!r}{did_you_mean(key, ids)}" for key in left[:MOST_NAMED]]
         if more := len(left) - len(named):
             named.append(f"and {more} more")
-        if not any(keys_of(q.id, q.question, answers) for q in chosen):
+        if chosen and not any(keys_of(q.id, q.question, answers) for q in chosen):
             what = f"none of {plural(len(answers), 'recorded answer')} is to a question that is asked"
             form = "a key is a question's id, its exact text, or the MD5 of its text"
             there = f"; to no question of the benchmark: {', '.join(named)}" if named else ""
