@@ -17,7 +17,7 @@ from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traits import AgenticRubricTrait
 
 from karenina_core import Karenina, ModelConfig
-from karenina_core.errors import ContractError, FillError, KareninaError, ParseError, WorkspaceError, one_line
+from karenina_core.errors import ContractError, FillError, KareninaError, ParseError, WorkspaceError, one_line, place_of
 from karenina_core.log import get_logger
 from karenina_core.pipeline.engine import error_kind, stops_item
 from karenina_core.ports.model_client import ModelClient
@@ -198,7 +198,8 @@ def failed(
     if not isinstance(error, WorkspaceError):  # that one says what to do; where it was raised is no help
         where["traceback"] = "".join(traceback.format_exception(error))
     log.warning(f"the {step} of a trait failed", error=one_line(error), **where)
-    message = str(error) if isinstance(error, KareninaError) and str(error) else one_line(error)
+    named = isinstance(error, KareninaError) and str(error)
+    message = str(error) if named else f"{one_line(error)}{place_of(error, '')}"
     reason = f"the {step} failed: {message}"[:LONGEST_REASON]
     return TraitScore(state="error", reason=reason, kind=error_kind(error), details=dict(details or {}))
 

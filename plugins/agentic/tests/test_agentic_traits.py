@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from karenina_agentic import AgenticTraitEvaluator, Material
 from karenina_agentic.agents import NO_LINE, _has_read
 from pydantic import BaseModel, Field
 
-from karenina_core import AgenticRubricTrait, ModelConfig, Rubric
+from karenina_core import AgenticRubricTrait, ModelConfig, Rubric, hookimpl
 from karenina_core.errors import ContractError
+from karenina_core.ports.middleware import Call, CallTarget, Proceed
 from karenina_core.testing import Reply, ScriptedServer, application
 from karenina_core.values.message import Message, ToolResultBlock, ToolUseBlock
 
@@ -128,6 +130,23 @@ def test_a_failed_investigation_leaves_neither_score_nor_trace(strategy: str, ev
     assert ran.states == {"right": "error", "neat": "error"}
     assert "the investigation failed" in ran.reason("right")
     assert ran.context.error is None
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_exception_of_a_package_has_its_place_in_the_reason(strategy: str, evaluated: Any, scripted: Any) -> None:
+    class Faulty:
+        @hookimpl
+        def karenina_wrap_call(self, target: CallTarget) -> Any:
+            return self._faulty if target.kind == "work" else None
+
+        async def _faulty(self, call: Call[Any], proceed: Proceed) -> Any:
+            raise KeyError("turns")
+
+    says = scripted("They match.", {"result": True})
+    ran = evaluated([trait(), trait("neat")], says, agentic_rubric_strategy=strategy, plugins=[Faulty()])
+    line = Faulty._faulty.__code__.co_firstlineno + 1
+    assert ran.states == {"right": "error", "neat": "error"}
+    assert re.search(rf"KeyError: .turns. \(.*test_agentic_traits.py:{line} in _faulty\)$", ran.reason("right"))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -208,6 +208,9 @@ def test_the_estimate_asks_nothing_and_what_is_paid_for_is_not_in_it(tmp_path: P
         assert (stopped.exit_code, server.count) == (3, 1)
         assert json.loads(stopped.stdout)["counts"] == {"proven": 0, "not_proven": 0, "not_drafted": 2}
         assert "budget_tokens: the budget of 1 tokens is used up" in stopped.stdout
+        again = draft(path, made, server, "--budget-tokens", "1")
+        assert "2 questions, 2 not drafted" in again.stdout
+        assert "karenina benchmark review" not in again.stdout, "there is nothing to accept"
         made.unlink()
         assert estimated()["calls"] == {"least": 3, "most": 7}
         ended = draft(path, made, server, "--json", *prices)
@@ -362,5 +365,7 @@ def test_an_unexpected_error_costs_one_draft_and_the_folder_says_what_continues(
 def test_the_help_has_no_option_that_means_nothing_here() -> None:
     text = karenina("benchmark", "draft", "--help").stdout
     assert "--record" in text
-    assert "--manual-traces" not in text
-    assert karenina("benchmark", "draft", "x", "-o", "y", "--manual-traces", "z").exit_code == 2
+    for flag in ("--manual-traces", "--baseline", "--max-drop", "--fail-on-regression", "--certificate", "--min-cert"):
+        assert flag not in text
+    for option in (["--manual-traces", "z"], ["--baseline", "z"], ["--fail-on-regression"], ["--max-drop", "0"]):
+        assert karenina("benchmark", "draft", "x", "-o", "y", *option).exit_code == 2

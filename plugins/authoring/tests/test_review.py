@@ -118,6 +118,15 @@ def test_a_sheet_without_decisions_changes_nothing(path: Path, tmp_path: Path, s
     assert "is there already" in karenina("benchmark", "review", path, "--sheet", sheet).output
 
 
+def test_a_sheet_for_reviewers_holds_nothing_twice(path: Path, tmp_path: Path) -> None:
+    plain, sheet = tmp_path / "plain.csv", tmp_path / "review.csv"
+    plain.write_text("question,answer\nWhat is 1+1?,2\n", "utf-8")
+    assert karenina("benchmark", "review", plain, "--sheet", sheet).exit_code == 0
+    columns, row = csv.reader(sheet.read_text("utf-8").splitlines())
+    assert columns == ["id", "question", "answer", *COLUMNS]
+    assert row[3:8] == ["", "", "", "no template", ""]
+
+
 def test_accept_edit_and_reject_are_applied_and_kept_with_a_version(path: Path, tmp_path: Path) -> None:
     sheet, old = tmp_path / "review.csv", Benchmark.load(path)
     karenina("benchmark", "review", path, "--sheet", sheet)

@@ -257,6 +257,7 @@ def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         }
         parts = _validation_parts(benchmark, found, trusting)
         parts += [part for section in sections for part in section_parts(section)]
+        nothing = default_mode(benchmark) == "template_only" and not any(q.state == "ok" for q in found.questions)
         sound = found.tight and all(section.usable for section in sections)
         if found.usable and sound and (lines := _next(path, benchmark, found)):
             parts += ["", *lines]
@@ -265,7 +266,7 @@ def validate(path: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             note(f"Error: {problem}")
     if not found.usable:
         return COULD_NOT_RUN
-    return GATE_FAILED if options["strict"] and not sound else OK
+    return GATE_FAILED if options["strict"] and (nothing or not sound) else OK
 
 
 def code_policy(benchmark: BenchmarkData, *, trusted: bool) -> CodePolicy:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from karenina_core import Benchmark, Question
+from karenina_core import Benchmark, Question, RegexRubricTrait, Rubric
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]
@@ -213,8 +213,12 @@ def test_what_was_not_checked_does_not_pass_a_strict_check(
 def test_missing_templates_and_unfinished_questions_are_listed(run: Run) -> None:
     questions = [Question(id="q0", question="Which city?"), Question(id="q1", question="Which?", finished=False)]
     path = Benchmark.create("Cities").with_questions(questions).save("cities.jsonld")
-    found, code = validate(run, path, "--strict")
+    found, code = validate(run, path)
     assert code == 0
+    assert validate(run, path, "--strict")[1] == 4, "nothing can be judged"
+    rubric = Rubric(regex_traits=[RegexRubricTrait(name="cited", pattern="x")])
+    scored = Benchmark.create("Scored", rubric=rubric).with_questions(questions).save("scored.jsonld")
+    assert validate(run, scored, "--strict")[1] == 0
     assert [(row["id"], row["state"], row["finished"]) for row in found["questions"]] == [
         ("q0", "no_template", True),
         ("q1", "no_template", False),

@@ -95,6 +95,32 @@ def test_every_view_has_its_way_in() -> None:
     assert repr(made[0]) == "<TemplateResults of 1 results>"
 
 
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_frames_of_every_view_have_lists_where_a_cell_holds_several_texts(backend: str) -> None:
+    several = result(
+        metadata={"keywords": ("a", "b; c"), "warnings": ("slow", "cut, off")},
+        generation=GenerationPart(answering_mcp_servers=("files", "web")),
+        rubric=PART,
+    )
+    whole = VerificationResultSet([several])
+    with APP:
+        views = [whole.get_template_results(), whole.get_rubric_results(), whole.get_judgment_results()]
+    seen = set()
+    for view in views:
+        frame = view.to_dataframe(backend=backend)
+        names = frame.column_names if backend == "pyarrow" else list(frame.columns)
+        for name, texts in {
+            "keywords": ["a", "b; c"],
+            "warnings": ["slow", "cut, off"],
+            "answering_mcp_servers": ["files", "web"],
+        }.items():
+            if name in names and len(frame):
+                cells = frame.column(name).to_pylist() if backend == "pyarrow" else list(frame[name])
+                assert [list(cell) for cell in cells] == [texts] * len(cells)
+                seen.add(name)
+    assert seen == {"keywords", "warnings", "answering_mcp_servers"}
+
+
 @LAW
 @given(RESULTS)
 def test_views_hold_every_result_and_filter_like_the_set(results: Any) -> None:

@@ -117,8 +117,8 @@ class Benchmark(BenchmarkData):
             raise BenchmarkError(f"{path} cannot be read as a benchmark: {error}") from error
         if loaded is None:
             raise BenchmarkError(
-                f"no installed loader reads {path.name}; install karenina-jsonld for .jsonld files, karenina-tables for"
-                f" .csv, .tsv, .xlsx and .jsonl.{app.inactive()}"
+                f"no installed loader reads {path.name}; save it as .jsonld, which karenina-jsonld reads, or as a"
+                f" sheet: karenina-tables reads .csv, .tsv, .xlsx and .jsonl.{app.inactive()}"
             )
         if not isinstance(loaded, BenchmarkData):
             raise BenchmarkError(f"{path}: a plugin gave back {type(loaded).__name__} in place of a benchmark")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karenina_runs.plan.recorded import check_recorded
 from karenina_runs.plan.templates import TemplateLoader
 from karenina_vocabulary.artifact_keys import ArtifactKeys
 
@@ -117,6 +118,31 @@ def test_where_there_is_only_a_rubric_the_mode_for_that_is_proposed(world: Make,
         ConfigError, match=r"nothing to verify \(q0: has no answer template\); where there are reference answers"
     ):
         world(questions=[bare]).prepare()
+    with pytest.raises(
+        ConfigError, match=r"no answer template\); where a column of the sheet .* --map .*; where there"
+    ):
+        world(questions=[bare], metadata={"table": {"columns": {"Golden": "custom"}}}).prepare()
+
+
+def test_recorded_answers_have_to_be_to_questions(make_question: Make) -> None:
+    every = [make_question(0), make_question(1)]
+
+    def notes(**answers: str) -> list[str]:
+        model = ModelConfig(interface="manual", manual_traces=answers)
+        return list(check_recorded(VerificationConfig(answering_models=[model]), every, every[:1]))
+
+    assert notes(q0="a", q1="a") == [], "q1 is a question too, although it is not asked"
+    assert notes(q0="a", q00="a", x="a", y="a", z="a") == [
+        "recorded answers that are to no question of the benchmark: 'q00' (did you mean 'q0'?), 'x', 'y', and 1 more"
+    ]
+    assert notes(**{every[0].question: "a"}) == []
+    with pytest.raises(ConfigError) as caught:
+        notes(q1="a", qq0="a")
+    assert problems(caught) == {
+        "answering_models[0].manual_traces": "none of 2 recorded answers is to a question that is asked; a key is a "
+        "question's id, its exact text, or the MD5 of its text; to no question of the benchmark: 'qq0' (did you mean "
+        "'q0'?)"
+    }
 
 
 # Mode

@@ -173,6 +173,13 @@ def test_a_name_is_saved_once_and_replaced_on_request(folder: PresetFolder) -> N
     assert [file.name for file in folder.path.iterdir()] == ["fast.json"]
 
 
+@pytest.mark.parametrize("name", ["../x", "nightly.json"])
+def test_a_name_under_which_a_file_would_be_looked_for_is_refused(name: str, folder: PresetFolder) -> None:
+    with pytest.raises(ConfigError, match="would be looked for as a file"):
+        folder.save(Preset(name=name, config={}))
+    assert not list(folder.files())
+
+
 def test_texts_that_are_too_long_are_refused_together(folder: PresetFolder) -> None:
     found = problems_of(lambda: folder.save(Preset(name="n" * 101, description="d" * 501, config={})))
     assert [problem.partition(":")[0] for problem in found] == ["name", "description"]

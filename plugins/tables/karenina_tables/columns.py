@@ -130,8 +130,9 @@ def layout_of(columns: Sequence[str], given: Mapping[str, str], label: str) -> L
                 targets[column] = CUSTOM
     if not {"question", REST} & set(targets.values()):
         raise BenchmarkError(
-            f'{label}: no column is called question; say which one is: --map "COLUMN=question", in Python '
-            f"columns={{'COLUMN': 'question'}}. There is: {', '.join(map(repr, columns))}"
+            f"{label}: no column is called question; say which one is: karenina benchmark import SHEET -o "
+            f"questions.jsonld --map \"COLUMN=question\", in Python columns={{'COLUMN': 'question'}}. There is: "
+            f"{', '.join(map(repr, columns))}"
         )
     return Layout({column: targets[column] for column in columns})
 

@@ -55,8 +55,11 @@ def import_command(sheet: Path, output: Path, columns: Mapping[str, str], name: 
     """
     from karenina_runs.benchmark import Benchmark
 
+    from . import SUFFIXES
     from .imported import import_parts
 
+    if sheet.suffix.lower() not in SUFFIXES:
+        raise click.UsageError(f"a sheet is a file with one of the suffixes {', '.join(SUFFIXES)}, not {sheet.name}.")
     with own_stdout() as out:
         benchmark = Benchmark.from_table(sheet, columns=columns, sheet=name)
         benchmark.save(output)

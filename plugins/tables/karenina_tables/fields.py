@@ -84,12 +84,24 @@ def _plain(cells: Mapping[str, Cell], mark: str) -> dict[str, Cell]:
         parts = quantity(text) if facet == "expected" and is_blank(cells.get("aliases")) else None
         if parts and text_of(cells.get("unit")).strip() in ("", parts[1]):
             text, found["unit"] = parts
+        if facet == "tolerance":
+            text = _in_unit(text, text_of(found.get("unit")).strip())
         ending = text[-1:] if text.endswith("%") else ""
         try:
             found[facet] = day_text(number_text(text.removesuffix(ending).lstrip("± "), mark)) + ending
         except ValueError as error:
             raise CellProblem(facet, str(error)) from None
     return found
+
+
+def _in_unit(tolerance: str, unit: str) -> str:
+    """The tolerance without the unit, which is that of what is expected. Raises CellProblem for another one."""
+    parts = quantity(tolerance.lstrip("± ")) if unit else None
+    if parts is None or parts[1] == "%" != unit:
+        return tolerance
+    if parts[1] != unit:
+        raise CellProblem("tolerance", f"{tolerance!r:.80} is not in {unit}; write it in {unit}, or in percent")
+    return tolerance if unit == "%" else parts[0]
 
 
 def read_field(cells: Mapping[str, Cell], whole: bool = True, mark: str = "") -> Spec:
@@ -105,6 +117,8 @@ def read_field(cells: Mapping[str, Cell], whole: bool = True, mark: str = "") ->
     if not written:
         raise CellProblem("field", "a template with several fields needs a name for each; write one")
     type_, values = _read_type(cells.get("type"), expected)
+    if type_ == "int" and is_blank(cells.get("type")) and not is_blank(cells.get("tolerance")):
+        type_ = "float"  # what a tolerance allows need not be whole
     spec: Spec = {"name": _identifier(written), "type": type_, "description": _description(cells, written)}
     if values:
         spec["literal_values"] = values

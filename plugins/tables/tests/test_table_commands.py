@@ -98,6 +98,11 @@ def test_import_shows_what_columns_are_and_the_mapping_decides(tmp_path: Path) -
     ("words", "message"),
     [
         (("import", SHEET, "-o", "b.jsonld", "--map", "x"), "write COLUMN=FIELD, such as Frage=question"),
+        (
+            ("import", "old.xls", "-o", "b.jsonld"),
+            "a sheet is a file with one of the suffixes .csv, .tsv, .xlsx, .jsonl",
+        ),
+        (("import", "b.jsonld", "-o", "c.jsonld"), "a sheet is a file with one of the suffixes"),
         (("export", SHEET, "-o", "b.pdf"), "a table is a file with one of the suffixes .csv, .tsv, .xlsx, .jsonl"),
     ],
 )

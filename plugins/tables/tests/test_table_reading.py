@@ -109,11 +109,15 @@ def test_a_mapping_that_cannot_be(given: dict[str, str], message: str, make: Mak
         ({"expected": "23"}, ("int", 23, {"type": "NumericExact"})),
         (
             {"expected": 23, "tolerance": 1},
-            ("int", 23, {"type": "NumericTolerance", "tolerance": 1, "mode": "absolute"}),
+            ("float", 23, {"type": "NumericTolerance", "tolerance": 1, "mode": "absolute"}),
         ),
         (
             {"expected": "7.4", "tolerance": "5 %"},
             ("float", 7.4, {"type": "NumericTolerance", "tolerance": 0.05, "mode": "relative"}),
+        ),
+        (
+            {"expected": 23, "tolerance": 1, "type": "whole number"},
+            ("int", 23, {"type": "NumericTolerance", "tolerance": 1, "mode": "absolute"}),
         ),
         ({"expected": True}, ("bool", True, {"type": "BooleanMatch"})),
         ({"expected": "No", "type": "text"}, ("str", "No", {"type": "ExactMatch"})),
@@ -200,6 +204,7 @@ def test_the_language_of_a_template_column_is_found_out(make: Make) -> None:
             "question,expected,compare\na?,5,RegexMatch\n",
             "column 'compare': RegexMatch: parameter 'pattern' is missing",
         ),
+        ("question,expected,tolerance\na?,5 mg,1 g\n", "column 'tolerance': '1 g' is not in mg; write it in mg"),
         ("question,expected,compare\na?,5,Fuzzy\n", "column 'compare': unknown primitive 'Fuzzy'"),
         (
             "question,expected,aliases\na?,5,five\n",
@@ -362,6 +367,16 @@ def test_a_unit_behind_a_number_is_its_unit(written: str, number: float, unit: s
         spec = read_field(cells)
         assert (spec["ground_truth"], spec["description"].rpartition(" (in ")[2]) == (number, f"{unit})")
     assert read_field({"expected": written, "compare": "QuantityMatch"})["ground_truth"] == written
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "limit", "mode"),
+    [("5", 5, "absolute"), ("±5 mg", 5, "absolute"), ("0,5mg", 0.5, "absolute"), ("5 %", 0.05, "relative")],
+)
+def test_a_tolerance_may_have_the_unit_and_allows_what_is_not_whole(tolerance: str, limit: float, mode: str) -> None:
+    spec = read_field({"expected": "500 mg", "tolerance": tolerance})
+    assert spec["verify_with"] == {"type": "NumericTolerance", "tolerance": limit, "mode": mode}
+    assert (spec["type"], spec["ground_truth"], spec["description"][-7:]) == ("float", 500.0, "(in mg)")
 
 
 def test_the_numbers_of_a_sheet_share_their_decimal_mark(make: Make) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 from karenina_cli.options.options import FILE, configuration_options, json_option, limit_options, one_model_options
-from karenina_cli.options.sections import examples
+from karenina_cli.options.sections import SECTIONS, examples
 from karenina_cli.plugin_options import VerifyCommand
 
 
 class DraftCommand(VerifyCommand):
-    """With the options of packages, but those of answers that were recorded: they are no drafts."""
+    """With the options of packages, but those of answers that were recorded, which are no drafts, and gates of runs."""
 
-    without = frozenset({"--manual-traces"})
+    without = frozenset({"--manual-traces", *SECTIONS["Gates"]})
 
 
 @click.command(

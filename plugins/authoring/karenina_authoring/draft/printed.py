@@ -161,7 +161,7 @@ def _parts(benchmark: Benchmark, drafts: Drafts, output: Path, sheet: Path | Non
         f"{plural(len(drafts.found), 'question')}, {', '.join(listed)}",
         _paid(drafts),
         f"{output}: {plural(len(benchmark), 'question')}",
-        nxt,
+        *([nxt] if len(drafts.found) > states["not_drafted"] else []),
     ]  # fmt: skip
 
 

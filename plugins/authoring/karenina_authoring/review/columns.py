@@ -31,14 +31,14 @@ def with_columns(benchmark: Benchmark, audit: Audit, proofs: Mapping[str, Proof]
     questions = []
     for question in benchmark:
         known = {
-            **dict.fromkeys(BLANK, ""),
             STATE: state_of(question),
             PROOF: proof_text(proofs.get(question.id)),
             AUDIT: texts.get(question.id, ""),
             ITEM: question.digest,
         }
         about = {name: value for name, value in question.custom_metadata.items() if name not in COLUMNS}
-        questions.append(evolve(question, custom_metadata={**about, **known}))
+        written = {name: text for name, text in known.items() if text}  # an empty cell is read as nothing at all
+        questions.append(evolve(question, custom_metadata={**about, **written}))
     record = _record(benchmark)
     columns = {**(own_columns(benchmark) or FIRST), **dict.fromkeys(COLUMNS, "custom")}
     if "id" not in columns.values():

@@ -8,9 +8,10 @@ them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,12 @@ ENTRY_KEYS = ("answer", "fields")
 LONGEST_KEY = 80
 """Characters of a key in a message. Chosen: they fit on a line."""
 FORM = 'write "the answer", [{"role": "...", "content": "..."}, ...] or {"answer": "...", "fields": {...}}'
+
+
+def keys_of(question_id: str, text: str, answers: Mapping[str, Any]) -> list[str]:
+    """The keys of the recorded answers that are to this question, the one that counts first."""
+    md5 = hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+    return [key for key in dict.fromkeys((question_id, text, md5)) if key and key in answers]
 
 
 class _Object(dict[str, Any]):

@@ -56,7 +56,7 @@ def validate(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     code of the benchmark is run in this process.
 
     Exit code 1: a template cannot be used, or traits clash. 4: with --strict, a template gives its answer away, was not
-    checked, or is not what another package asks for.
+    checked, or is not what another package asks for, or there is neither a template nor a trait.
     """
     from ..planning import validate as run
     from ..root import ARGUMENTS

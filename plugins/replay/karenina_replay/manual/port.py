@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karenina_calls.models.pydantic_replies import ParsesModels
 from karenina_calls.ports.text import sanitize, with_texts
+from karenina_calls.records.manual import keys_of
 from karenina_vocabulary.tasks import PromptTask
 
 from karenina_core.errors import ParseError, PortError, did_you_mean, plural, shortened
@@ -77,10 +77,8 @@ class ManualPort(ParsesModels):
         """Nothing is open."""
 
     def _recorded(self, call: CallContext) -> ManualAnswer:
-        md5 = hashlib.md5(call.question_text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
-        for key in (call.question_id, call.question_text, md5):
-            if key and key in self._answers:
-                return self._answers[key]
+        if keys := keys_of(call.question_id, call.question_text, self._answers):
+            return self._answers[keys[0]]
         raise PortError(
             f"no answer was recorded for {_named(call)}{did_you_mean(call.question_id, self._answers)}; "
             f"the file has {plural(len(self._answers), 'answer')}. A key is a question's id, its exact text, or the "

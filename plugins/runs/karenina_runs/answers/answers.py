@@ -7,7 +7,6 @@ entry a line.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ from typing import Any, Literal, get_args
 from attrs import asdict, evolve, field, fields, frozen
 from karenina_calls.files.bounded import LEVELS_OF_RECORDS, MOST_RECORDED, read_json
 from karenina_calls.ports.text import sanitize
-from karenina_calls.records.manual import MANUAL, load_manual_traces
+from karenina_calls.records.manual import MANUAL, keys_of, load_manual_traces
 from karenina_vocabulary.tasks import PromptTask
 from karenina_vocabulary.traces import prompt_of, render_trace
 
@@ -275,9 +274,7 @@ class ReplayStore:
         answers = ModelConfig(interface=MANUAL, manual_traces=recorded).manual_traces or {}
         store, left = cls(miss_policy), dict.fromkeys(answers)
         for question in questions:
-            text = question.question
-            digest = hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
-            if found := [key for key in (question.id, text, digest) if key in answers]:
+            if found := keys_of(question.id, question.question, answers):
                 entry = _by_hand(answers[found[0]], answering_model, parsing_model)
                 store.register(ReplayKey(question.id, answering_model), entry)
             for key in found:

@@ -85,6 +85,10 @@ class Preset:
         return cls(**{"name": path.stem, **texts}, config=config)
 
 
+def _names_file(reference: str) -> bool:
+    return reference.endswith(SUFFIX) or "/" in reference or os.sep in reference
+
+
 @frozen
 class PresetFolder:
     """The presets that have names."""
@@ -110,7 +114,7 @@ class PresetFolder:
 
         Raises ConfigError where it is not there.
         """
-        is_path = paths and (reference.endswith(SUFFIX) or "/" in reference or os.sep in reference)
+        is_path = paths and _names_file(reference)
         path = Path(reference) if is_path else self.file_of(reference)
         if path.is_file():
             return path
@@ -144,6 +148,8 @@ class PresetFolder:
         ]
         if not preset.name.strip():
             problems.append(Problem("name", "a preset needs a name"))
+        if _names_file(preset.name):
+            problems.append(Problem("name", f"{preset.name!r} would be looked for as a file; leave out / and {SUFFIX}"))
         if problems := [*problems, *found_secrets(preset.config)]:
             raise ConfigError(problems)
         path = self.file_of(preset.name)

@@ -36,6 +36,7 @@ from ..trust.store import trusted_digest
 from ..workspaces.workspace_sources import WorkspaceChecks
 from .canaries import check_canaries
 from .items import LeftOut, Prepared, trait_types
+from .recorded import check_recorded
 from .rubrics import all_rubrics, check_names, check_types, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader
 from .without_template import note_on_stand_ins, with_stand_ins
@@ -52,6 +53,10 @@ WITHOUT_TEMPLATE = (
     "; where there are reference answers, have templates drafted (karenina benchmark draft BENCHMARK -o "
     "drafted.jsonld --model MODEL), or have answers judged against them, which is the weaker kind (karenina verify "
     "BENCHMARK --judge-with reference)"
+)
+OF_A_SHEET = (
+    "; where a column of the sheet holds the values that are right, say so: karenina benchmark import SHEET -o "
+    'questions.jsonld --map "COLUMN=expected"'
 )
 FOUND = (
     "holds the value of {}, which is taken out of all that models say and of all that is kept; change that place, or, "
@@ -139,7 +144,8 @@ def _with_answers(prepared: Prepared) -> Prepared:
     rubrics = {question.id: prepared.rubrics[question.id] for question in kept}
     left = (LeftOut(question.id, NO_ANSWER) for question in prepared.questions if question.id in without)
     prepared = evolve(prepared, questions=kept, rubrics=rubrics, left_out=(*prepared.left_out, *left))
-    return evolve(prepared, notes=(*prepared.notes, *check_answers(prepared)))
+    of_recorded = check_recorded(config, prepared.benchmark.questions, kept)
+    return evolve(prepared, notes=(*prepared.notes, *of_recorded, *check_answers(prepared)))
 
 
 def default_mode(benchmark: BenchmarkData) -> EvaluationMode:
@@ -180,7 +186,7 @@ def _select(
             "; to score answers by the rubric alone, choose the mode rubric_only (--mode rubric_only)" if scored else ""
         )
         if any(reason.reason == NO_TEMPLATE for reason in left_out):
-            hint += WITHOUT_TEMPLATE
+            hint += (OF_A_SHEET if "table" in benchmark.metadata else "") + WITHOUT_TEMPLATE
         raise ConfigError([Problem("questions", f"nothing to verify ({reasons}){hint}")])
     return chosen, left_out
 

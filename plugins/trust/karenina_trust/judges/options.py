@@ -23,8 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class TrialCommand(VerifyCommand):
     """A command with the options that packages bring, but for gates: a rate of trials is not one of a model."""
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [parameter for parameter in super().get_params(ctx) if parameter.opts[-1] not in SECTIONS["Gates"]]
+    without = frozenset(SECTIONS["Gates"])
 
 
 def trial_options(what: str) -> Callable[[F], F]:
