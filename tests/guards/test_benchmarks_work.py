@@ -38,7 +38,7 @@ def test_groups_can_be_chosen(repository: Path) -> None:
 def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
     out = tmp_path / "numbers.json"
     command = [sys.executable, "-m", "tests.benchmarks", "--rounds", "1", "--items", "3", "--json", str(out)]
-    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=300, check=False)
+    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=390, check=False)
     assert ran.returncode == 0, ran.stderr
     rows = {row["name"]: row for row in json.loads(out.read_text("utf-8"))["rows"]}
     fixed = {name: row["budget"] for name, row in rows.items() if name not in RELATIVE}

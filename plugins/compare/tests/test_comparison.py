@@ -724,7 +724,10 @@ def test_what_a_reader_must_know_of_groups_and_of_items_that_are_there_twice() -
 
 
 def test_nothing_to_compare_says_why() -> None:
-    assert "no model of A is also in B" in compare(run([1]), run([1], model="n")).nothing
+    apart = compare(run([1]), run([1], model="n")).nothing
+    assert apart == "the models of A and B differ; to compare them, type: --models x:m=x:n"
+    several = compare([*run([1]), *run([1], model="o")], run([1], model="n")).nothing
+    assert several.startswith("no model of A is also in B")
     assert "no two models" in compare_models(run([1])).nothing
     for comparison in (
         compare(run([1]), run([1]), metrics=["trait:*"]),

@@ -30,7 +30,7 @@ from karenina_results.columns import (
     cell,
     written,
 )
-from karenina_results.frames import arrow_schema, backend_package, frame, to_frame
+from karenina_results.frames import LISTS, arrow_schema, backend_package, frame, to_frame
 from karenina_template.language.searches import run_patterns
 from karenina_testing import strategies
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
@@ -210,7 +210,7 @@ def test_every_result_becomes_rows_of_one_type_per_column(results: Any, name: st
     import pyarrow
 
     table = TABLES[name]
-    columns = table.columns_for(results)
+    columns = [evolve(c, type="texts") if c.name in LISTS else c for c in table.columns_for(results)]
     rows = list(table.rows(results, columns))
     written_rows = list(table.written_rows(results, columns))
     frames = {backend: frame(table, results, backend) for backend in BACKENDS}
@@ -218,6 +218,7 @@ def test_every_result_becomes_rows_of_one_type_per_column(results: Any, name: st
         "text": (pandas.StringDtype(), polars.String, pyarrow.string()),
         "json": (pandas.StringDtype(), polars.String, pyarrow.string()),
         "value": (object, polars.String, pyarrow.string()),
+        "texts": (object, polars.List(polars.String), pyarrow.list_(pyarrow.string())),
         "whole": (pandas.Int64Dtype(), polars.Int64, pyarrow.int64()),
         "number": (pandas.Float64Dtype(), polars.Float64, pyarrow.float64()),
         "boolean": (pandas.BooleanDtype(), polars.Boolean, pyarrow.bool_()),

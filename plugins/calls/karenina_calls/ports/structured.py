@@ -120,9 +120,7 @@ def with_schema(messages: Sequence[Message], schema: Mapping[str, Any], channel:
     if not isinstance(last, TextBlock):
         before, last = [*before, last], TextBlock("")
     content = (*before, TextBlock(f"{last.text}\n\n{text}" if last.text else text))
-    found[at] = Message(
-        found[at].role, content, found[at].usage_metadata
-    )  # quicker than evolve
+    found[at] = Message(found[at].role, content, found[at].usage_metadata)  # quicker than evolve
     return found
 
 

@@ -145,8 +145,10 @@ def _apart(a: Collection[Models], b: Collection[Models]) -> str:
     """Why nothing belongs together, and what to type."""
     if len(a) != 1 or len(b) != 1:
         return APART
-    named = (shlex.quote(f"{one}={other}") for one, other in zip(*a, *b, strict=True))
-    return "the models and the judges of A and B differ; to compare them, type: --models {} --judges {}".format(*named)
+    named = zip(("models", "judges"), *a, *b, strict=True)
+    pairs = {name: shlex.quote(f"{one}={other}") for name, one, other in named if one != other}
+    options = " ".join(f"--{name} {pair}" for name, pair in pairs.items())
+    return f"the {' and the '.join(pairs)} of A and B differ; to compare them, type: {options}"
 
 
 def _nothing(chosen: Sequence[Measure], pairs: Sequence[object], unpaired: str) -> str:
