@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from karenina_runs.config.config_file import Flags, Layer, RunConfig, configure, load_config
 from karenina_runs.config.config_models import ModelFlags
@@ -42,7 +42,7 @@ def problems_of(call: Callable[[], Any]) -> list[str]:
     return [str(problem) for problem in raised.value.problems] or [str(raised.value)]
 
 
-@settings(deadline=None)  # the first example makes the converters
+@settings(deadline=None, suppress_health_check=list(HealthCheck))  # the first example makes the converters
 @given(config=verification_configs())
 def test_a_saved_configuration_is_the_same_again(app: Karenina, config: VerificationConfig) -> None:
     assume("***" not in str(config))
