@@ -60,7 +60,7 @@ def converter() -> cattrs.Converter:
         conv.register_structure_hook(type_, lambda value, t, o=others: _exactly(value, t, *o))
     for predicate in (is_sequence, is_any_set):
         conv.register_structure_hook_factory(predicate, _list_hook)
-    conv.register_structure_hook_factory(lambda t: _origin(t) in (Union, UnionType), partial(_union_hook, conv))
+    conv.register_structure_hook_func(lambda t: _origin(t) in (Union, UnionType), partial(_structure_union, conv))
     conv.register_structure_hook_func(lambda t: _origin(t) is Literal, _structure_literal)
     conv.register_structure_hook_func(lambda t: t is Any or t is object, lambda value, _: value)
     conv.register_structure_hook(bytes, lambda value, _: _bytes(value))
@@ -219,23 +219,19 @@ def _bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else base64.b64decode(_exactly(value, str), validate=True)
 
 
-def _union_hook(conv: cattrs.Converter, type_: Any) -> Any:
-    members = tuple(member for member in get_args(type_) if member is not NoneType)
-    may_be_none = len(members) < len(get_args(type_))
-
-    def hook(value: Any, t: Any) -> Any:
-        if value is None and may_be_none:
-            return None
-        if len(members) == 1:
-            return conv.structure(value, members[0])
-        if type(value) in members:
-            return value
-        for member in members:
-            with suppress(Exception):
-                return conv.structure(value, member)
-        raise TypeError(f"expected {' or '.join(_name(m) for m in members)}, got {value!r}")
-
-    return hook
+def _structure_union(conv: cattrs.Converter, value: Any, type_: Any) -> Any:
+    members = get_args(type_)
+    if value is None and NoneType in members:
+        return None
+    members = tuple(member for member in members if member is not NoneType)
+    if len(members) == 1:
+        return conv.structure(value, members[0])
+    if type(value) in members:
+        return value
+    for member in members:
+        with suppress(Exception):
+            return conv.structure(value, member)
+    raise TypeError(f"expected {' or '.join(_name(m) for m in members)}, got {value!r}")
 
 
 def _structure_literal(value: Any, type_: Any) -> Any:

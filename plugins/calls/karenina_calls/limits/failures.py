@@ -127,9 +127,8 @@ class Opening:
     def failed(self, error: PortError, call: Attempts, policy: AttemptPolicy, now: float) -> None:
         """A request of a call has failed that is tried again by this policy."""
         way = UNKNOWN if error.status == UNKNOWN and error.kind == "invalid_request" else error.kind
-        if way not in ENOUGH or self._way not in (None, way) or error.status in AWAY:
-            self.is_over = True
-        if self.has_answered and way in ABOUT_CALLS:
+        by_the_calls = self.has_answered and way in ABOUT_CALLS
+        if way not in ENOUGH or self._way not in (None, way) or error.status in AWAY or by_the_calls:
             self.is_over = True
         if self.is_over:
             return
