@@ -212,6 +212,8 @@ def _draw_fewer() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What hypothesis keeps for later takes a process two seconds, and tests start many in folders of their own.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.rootpath / ".hypothesis"))
     if not config.getoption("--long") and not config.getoption("--hypothesis-profile", default=None):
         _draw_fewer()
     if hasattr(config.option, "loadscopereorder"):

@@ -1,4 +1,4 @@
-"""Asserts of tests are rewritten once for all workers: each of them would do it for every file, half a minute of work."""
+"""Asserts of tests are rewritten once for all workers: each would do it for every file, half a minute of work."""
 
 from __future__ import annotations
 
