@@ -62,7 +62,7 @@ def verdict(said: Mapping[str, Any], names: frozenset[str]) -> FieldVerdict:
         and _are_of(scores, names, _is_credit)
         and (strategy is None or isinstance(strategy, str))
         and isinstance(remarks, list)
-        and all(isinstance(remark, str) for remark in remarks)
+        and (not remarks or all(isinstance(remark, str) for remark in remarks))
     )
     if not usable:
         raise _unusable("the verdict", dict(said))
