@@ -24,14 +24,15 @@ can pass for a reply."""
 
 
 _read = json.JSONDecoder().raw_decode
-_parts: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # no stub; JSONEncoder makes one each time
+# Markers against circles, default, encoder of texts, indent, separators, sort_keys, skipkeys, allow_nan.
+_write: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # no stub; JSONEncoder makes one each time
     None, repr, json.encoder.encode_basestring_ascii, None, ": ", ", ", False, False, True
 )
 
 
 def framed(token: bytes, message: Mapping[str, Any]) -> bytes:
     """A message as it is written. Raises ValueError and the like where it is no JSON."""
-    body = token + "".join(_parts(message, 0)).encode()
+    body = token + "".join(_write(message, 0)).encode()
     return HEADER.pack(len(body)) + body
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 SET = 128
 """Bytes of a set of processors, as the C library has them: 1,024 bits."""
+_Set = ctypes.c_char * SET
 ANYWHERE = -1
 HELD = 32
 """Calls that hold their caller before one does not, which shows whether that is of use. Chosen: to hold it takes a
@@ -70,7 +71,7 @@ class Processors:
         self._set(pid, SET, self._every)
 
     def _allowed(self) -> bytes:
-        found = ctypes.create_string_buffer(SET)
+        found = _Set()
         if self._get(0, SET, found) < 0:
             raise OSError("there are more processors than a set has")
         return found.raw
