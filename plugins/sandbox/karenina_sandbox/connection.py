@@ -113,7 +113,7 @@ class Worker:
             self.send(message)
             return None
         processors, here, before = self.server.processors, ANYWHERE, None
-        if processors is not None:
+        if processors is not None:  # the number is still that of this process, which was idle a moment ago
             try:
                 here, before = processors.hold(self.pid, self._place)
                 self._place = here
@@ -227,7 +227,7 @@ class Worker:
             raise NoReply("no JSON object")
         if text.count(b"[") + text.count(b"{") > DEEPEST and _depth(found) > DEEPEST:
             raise NoReply(f"JSON that is deeper than {DEEPEST} levels")
-        return _without_surrogates(found) if b"\\ud" in text.lower() else found
+        return _without_surrogates(found) if b"\\" in text and b"\\ud" in text.lower() else found
 
     def close(self) -> None:
         self._socket.close()

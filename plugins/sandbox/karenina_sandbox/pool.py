@@ -61,6 +61,7 @@ class Slots:
             return turn
 
     async def wait(self, turn: Future[None]) -> None:
+        """Until one was given to it."""
         try:
             await asyncio.wrap_future(turn)
         except asyncio.CancelledError:

@@ -188,9 +188,8 @@ class ModelFilled:
         self._comparison = conclude(verified, self._handle.cls.__tree__, findings)
         return self._comparison
 
-    def _asked(self, answer: BaseAnswer, method: str) -> Any:
+    def _asked(self, answer: BaseAnswer, method: str, compared: Comparison) -> Any:
         """What the author's code says that sees the trace fields, as what was found there."""
-        compared = self._compared()
         for item in self._handle._trace_fields:
             expected = answer.__verified__[item.name].ground_truth
             answer.__dict__[item.name] = expected is compared.results[item.name]
@@ -218,13 +217,14 @@ class ModelFilled:
         if not written_by_author(self._handle.cls, "verify"):
             strategy = strategy_name(self._handle.cls.__strategy__)
             return FieldVerdict(compared.passed, compared.results, compared.scores, strategy, self._warnings)
-        result = self._asked(self._answer, "verify")
+        result = self._asked(self._answer, "verify", compared)
         if result is not True and result is not False:
             raise TemplateError(
                 f"verify() returned {result!r}; it must return True or False, so write return bool(...)"
             )
         try:  # a random number, or what an earlier call has left behind, would change the result
-            stable = self._asked(self._filled_again(self._evidence.accepted), "verify") is result
+            again = self._filled_again(self._evidence.accepted)
+            stable = self._asked(again, "verify", compared) is result
         except TemplateError:
             stable = False
         return FieldVerdict(result, compared.results, compared.scores, remarks=self._warnings, stable=stable)
@@ -232,7 +232,7 @@ class ModelFilled:
     async def granular(self) -> float | None:
         if not written_by_author(self._handle.cls, "verify_granular"):
             return self._compared().granular if self._answer.__verified__ else None
-        score = self._asked(self._answer, "verify_granular")
+        score = self._asked(self._answer, "verify_granular", self._compared())
         if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= sys.float_info.max:
             raise TemplateError(f"verify_granular() returned {score!r}; it must return a finite number")
         return float(score)
