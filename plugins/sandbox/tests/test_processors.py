@@ -68,7 +68,9 @@ def test_a_process_is_beside_its_caller_for_quick_calls_and_anywhere_for_others(
         assert allowed(runtime) == os.sched_getaffinity(0) == every
         return found
 
-    assert {len(where) for where in asyncio.run(run())[1:]} == {1}
+    found = {len(where) for where in asyncio.run(run())}
+    assert 1 in found
+    assert found <= {1, len(every)}, "calls that a busy machine delays leave it anywhere"
 
 
 def test_a_caller_may_run_where_it_could_before_whatever_becomes_of_the_call(runtime: SandboxRuntime) -> None:
