@@ -104,6 +104,24 @@ def test_a_change_makes_every_gate_on_its_certificate_fail(
     assert "certificate.json does not hold: " in compared.output
 
 
+@pytest.mark.parametrize(("change", "code"), [("unused", 0), ("used", 4)])
+def test_only_code_that_judged_makes_a_certificate_stale(
+    verified: Callable[..., Any], certified: Any, tmp_path: Path, change: str, code: int
+) -> None:
+    """The plain judge of this very package is installed, and judged nothing."""
+    document = json.loads((certified.path / "certificate.json").read_text("utf-8"))
+    known = document["binding"]["code"]
+    assert "verify-template" in known
+    assert not [name for name, about in known.items() if "karenina-trust" in (name, about["distribution"])]
+    if change == "used":
+        known["verify-template"]["digest"] = "another"
+    other = tmp_path / "certificate.json"
+    other.write_text(json.dumps(document), "utf-8")
+    done = verified("--certificate", other)
+    assert done.exit_code == code, done.output
+    assert ("(plugin 'verify-template') has changed" in done.output) == (change == "used")
+
+
 def test_other_answers_of_the_same_model_are_corrected_by_what_labels_found(certified: Any) -> None:
     results, held = VerificationResultSet.load(certified.path), read_certificate(certified.path / "certificate.json")
     others = VerificationResultSet(
