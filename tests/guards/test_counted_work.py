@@ -22,8 +22,8 @@ each item whether it counts items, 2 take the template of each question, which m
 another 8 over HTTP are the client that adapters of several protocols share. The digest of each item in its result takes
 6, and 13 in all where a manifest has that of all of them. About 40 put tags of this process around what judges read,
 look whether an error ends the run, and count what the progress shows."""
-TEMPLATE = 2300
-"""The same for a template that no other question has, beside its item: 2200 are counted, 1,200 of them to see whether
+TEMPLATE = 1500
+"""The same for a template that no other question has, beside its item: 1,450 are counted, 600 of them to see whether
 what the judge reads of its two fields gives an expected value away."""
 WRITING = {"journal": 200, "HTTP, journal": 180}
 """The same in the thread that writes the journal. Some of them are made for every commit: on a busy machine there are

@@ -22,10 +22,11 @@ from .language.primitives.base import to_spec
 from .language.strategies import AllOf, fields_of, strategy_name
 from .language.to_json import plain
 from .language.verification import Comparison, Evidence, Finding, check_evidence, check_values, conclude, remarks_on
-from .lint.lint import lint_schema
+from .lint.lint import lint_reading
 from .lint.patterns import accepted_by
+from .lint.positions import Reading, read_schema
 from .rules import check_class, null_warnings
-from .shapes import schema_of_shape
+from .shapes import shape_of
 
 THREAD = "karenina-template"
 """What may take long (checks of a template, searches for its patterns) holds up no other item there."""
@@ -45,26 +46,33 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None, aside
     with author_code("preparing the template", module):
         extraction_class(cls)
         correct = check_class(cls)
-        schema = schema_of_shape(cls) or plain(judge_schema(cls))
+        schema, reading = _schema_of(cls)
     expected = {name: verification.ground_truth for name, verification in cls.__verified__.items()} | correct
     keys = keys_of(cls)
     # A placeholder in place of a ground truth gives nothing away.
     judged = {name: value for name, value in expected.items() if name in keys or name not in cls.__verified__}
     accepted = accepted_by(cls.__verified__)
     hints = {name: found.hint for name, found in cls.__verified__.items() if found.hint and name in keys}
-    findings = lint_schema(schema, judged, keys=keys, hints=hints, accepted=accepted)
+    findings = lint_reading(reading, judged, keys=keys, hints=hints, accepted=accepted)
     leaks = [str(finding) for finding in findings if finding.severity == "leak"]
     return ModelHandle(
         cls=cls,
         isolation=isolation,
         warnings=(*leaks, *_left_out(cls), *null_warnings(cls, correct)),
-        fields=tuple(_field(cls, name) for name in keys),
-        trace_fields=tuple(_field(cls, name) for name in cls.__verified__ if name not in keys),
+        fields=tuple([_field(cls, name) for name in keys]),
+        trace_fields=tuple([_field(cls, name) for name in cls.__verified__ if name not in keys]),
         schema=json.dumps(schema),
         ground_truth=json.dumps(plain(expected)),
         keep=keep,
         aside=aside,
     )
+
+
+def _schema_of(cls: type[BaseAnswer]) -> tuple[dict[str, Any], Reading]:
+    if (shape := shape_of(cls)) is not None:
+        return shape.described(cls)
+    schema = plain(judge_schema(cls))
+    return schema, read_schema(schema)
 
 
 def _left_out(cls: type[BaseAnswer]) -> list[str]:
@@ -85,6 +93,7 @@ class ModelHandle:
     """A loaded template class. Shared by all items; nothing in it changes."""
 
     cls: type[BaseAnswer] = field(repr=False)
+    """The template's as long as the handle is there."""
     isolation: str
     warnings: tuple[str, ...] = ()
     """What an author should look at, though the template can be used."""
