@@ -15,7 +15,7 @@ from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 from karenina_core.errors import TemplateError, did_you_mean
 from karenina_core.ports.threads import Ended, in_own_thread
 
-from .language.answer import BaseAnswer, give_evidence, written_by_author
+from .language.answer import BaseAnswer, give_evidence, set_by_author, written_by_author
 from .language.author_code import author_code
 from .language.extraction import copied, extraction_class, fill, judge_schema, keys_of
 from .language.primitives.base import to_spec
@@ -233,7 +233,7 @@ class ModelFilled:
 
     async def regex(self, trace: str) -> RegexVerdict:
         plain_search = self._handle.cls.verify_regex is BaseAnswer.verify_regex
-        if plain_search and getattr(self._answer, "regex", None):
+        if plain_search and set_by_author(self._answer, "regex"):
             found = (await self._handle.aside(lambda: self._call("verify_regex", trace), THREAD)).result()
         else:
             found = self._call("verify_regex", trace)
@@ -248,13 +248,13 @@ class ModelFilled:
 
     def _has_stable_patterns(self, trace: str, success: bool | None) -> bool:
         """Whether its code gives the same patterns again or, where it searches itself, the same success."""
-        patterns = getattr(self._answer, "regex", None)
+        patterns = set_by_author(self._answer, "regex")
         if success is None and patterns is None:
             return True
         try:
             again = self.accepting(())
             if success is None:
-                return bool(getattr(again._answer, "regex", None) == patterns)
+                return bool(set_by_author(again._answer, "regex") == patterns)
             found = again._call("verify_regex", trace)
             return isinstance(found, Mapping) and found.get("success") is success
         except TemplateError:
@@ -274,7 +274,7 @@ def _expected(answer: BaseAnswer, name: str) -> Any:
     if verification is not None and not verification.primitive.matches_ground_truth:
         primitive = type(verification.primitive).__name__
         raise TemplateError(f"field {name!r} has no expected value: the ground truth of {primitive} need not be right")
-    correct = getattr(answer, "correct", None)
+    correct = set_by_author(answer, "correct")
     if isinstance(correct, Mapping) and name in correct:
         return copy.deepcopy(correct[name])
     if verification is None:
