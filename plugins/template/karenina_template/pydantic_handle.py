@@ -15,13 +15,8 @@ from karenina_vocabulary.handle import FieldVerdict, RegexVerdict, TemplateField
 from karenina_core.errors import TemplateError, did_you_mean
 from karenina_core.ports.threads import Ended, in_own_thread
 
-<<<<<<< HEAD
-from .language.answer import BaseAnswer, give_evidence, written_by_author
-from .language.author_code import AUTHORS, author_code, blamed
-=======
 from .language.answer import BaseAnswer, give_evidence, set_by_author, written_by_author
-from .language.author_code import author_code
->>>>>>> hot
+from .language.author_code import AUTHORS, author_code, blamed
 from .language.extraction import copied, extraction_class, fill, judge_schema, keys_of
 from .language.primitives.base import to_spec
 from .language.strategies import AllOf, fields_of, strategy_name
@@ -253,13 +248,8 @@ class ModelFilled:
 
     async def regex(self, trace: str) -> RegexVerdict:
         plain_search = self._handle.cls.verify_regex is BaseAnswer.verify_regex
-<<<<<<< HEAD
-        if plain_search and getattr(self._answer, "regex", None):
-            found = (await self._handle.aside(lambda: self._call(self._answer, "verify_regex", trace), THREAD)).result()
-=======
         if plain_search and set_by_author(self._answer, "regex"):
-            found = (await self._handle.aside(lambda: self._call("verify_regex", trace), THREAD)).result()
->>>>>>> hot
+            found = (await self._handle.aside(lambda: self._call(self._answer, "verify_regex", trace), THREAD)).result()
         else:
             found = self._call(self._answer, "verify_regex", trace)
         if not isinstance(found, Mapping) or not isinstance(found.get("success"), bool):
@@ -279,13 +269,8 @@ class ModelFilled:
         try:
             again = self._filled_again(self._evidence.accepted)
             if success is None:
-<<<<<<< HEAD
-                return bool(getattr(again, "regex", None) == patterns)
+                return bool(set_by_author(again, "regex") == patterns)
             found = self._call(again, "verify_regex", trace)
-=======
-                return bool(set_by_author(again._answer, "regex") == patterns)
-            found = again._call("verify_regex", trace)
->>>>>>> hot
             return isinstance(found, Mapping) and found.get("success") is success
         except TemplateError:
             return False
