@@ -16,7 +16,7 @@ from ..values.question import Question
 from ..values.result import TrailEntry
 from ..values.rubric import Rubric
 from .artifact_keys import VERDICT_VIEWS, CoreKeys, Key
-from .declaration import Category, Declaration, check_result_field, field_types
+from .declaration import Category, Declaration, Usual, check_result_field
 from .item import CachedAnswer, ItemError, ReadThrough
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 D = TypeVar("D")
 REQUIRED: Any = object()
+NO_STAGE = Usual()
 MAX_WARNINGS = 50
 """Of one item: a stage that warns in a loop fills no result. Chosen, not measured."""
 
@@ -81,11 +82,11 @@ class VerificationContext(ReadThrough):
         self._services = services or {}
         self._artifacts: dict[str, Any] = {}
         self._result_fields: dict[str, Any] = {}
-        self._field_types = field_types()
         self._effects: list[Effect] = []
         self._verdict = Verdict()
         self._error: ItemError | None = None
         self._stage: Declaration | None = None
+        self._usual = NO_STAGE
         self._note = ""
 
     # Identity and configuration
@@ -145,6 +146,12 @@ class VerificationContext(ReadThrough):
 
     def set_artifact(self, key: str, value: Any) -> None:
         """Write an artifact, once. Raises ContractError where the running stage did not declare it."""
+        usual = self._usual.artifacts.get(key)
+        if usual is None or type(value) not in usual or key in self._artifacts:
+            self._check_artifact(key, value)
+        self._artifacts[key] = value
+
+    def _check_artifact(self, key: str, value: Any) -> None:
         if key in VERDICT_VIEWS:
             _refuse_view(key)
         try:
@@ -155,9 +162,8 @@ class VerificationContext(ReadThrough):
         if key in self._artifacts:
             text = f"{self._who()} writes {str(key)!r}, which is there already"
             raise ContractError(f"{text}; artifacts are written once")
-        if isinstance(declared, Key) and type(value) not in declared.usual:
+        if isinstance(declared, Key):
             declared.check(value)
-        self._artifacts[key] = value
 
     @overload
     def get_artifact(self, key: Key[T]) -> T: ...
@@ -167,10 +173,11 @@ class VerificationContext(ReadThrough):
     def get_artifact(self, key: str, default: Any = None) -> Any: ...
     def get_artifact(self, key: str, default: Any = None) -> Any:
         """Read an artifact; `default` where it does not exist. Raises ContractError where it was not declared."""
-        self._may_read(key)
-        if key in VERDICT_VIEWS:
-            value = self._view(key)
-            return default if value is None else value
+        if key not in self._usual.readable:
+            self._may_read(key)
+            if key in VERDICT_VIEWS:
+                value = self._view(key)
+                return default if value is None else value
         return self._artifacts.get(key, default)
 
     def has_artifact(self, key: str) -> bool:
@@ -181,16 +188,18 @@ class VerificationContext(ReadThrough):
 
     def set_result_field(self, name: str, value: Any) -> None:
         """Set a field of the result, once. Raises ContractError where the running stage did not declare it."""
+        usual = self._usual.fields.get(name)
+        if usual is None or type(value) not in usual or name in self._result_fields:
+            self._check_field(name, value)
+        self._result_fields[name] = value
+
+    def _check_field(self, name: str, value: Any) -> None:
         if name in VERDICT_VIEWS:
             _refuse_view(name)
-        if self._stage is not None and name not in self._stage.result_fields:
-            self._undeclared("result_fields", name)
+        self._declared("result_fields", name)
         if name in self._result_fields:
             raise ContractError(f"{self._who()} sets {str(name)!r}, which is set already; result fields are set once")
-        known = self._field_types.get(name)
-        if known is None or type(value) not in known.usual:
-            check_result_field(name, value)
-        self._result_fields[name] = value
+        check_result_field(name, value)
 
     def revise_result_field(self, name: str, value: Any) -> None:
         """Set a field of the result again. Raises ContractError where the running stage does not declare that it
@@ -320,9 +329,9 @@ class VerificationContext(ReadThrough):
         """The running stage, and what changes while stages work: lines of the trail, warnings, and the note."""
         return self._stage, len(self.trail), len(self.warnings), self._note
 
-    def acting(self, stage: Declaration) -> AbstractContextManager[None]:
-        """Check reads and writes against the declaration of this stage."""
-        return _Acting(self, stage)
+    def acting(self, stage: Declaration, usual: Usual = NO_STAGE) -> AbstractContextManager[None]:
+        """Check reads and writes against the declaration of this stage; `usual` is that of the stage."""
+        return _Acting(self, stage, usual)
 
     def _declared(self, attribute: str, key: str) -> None:
         if self._stage is not None and key not in getattr(self._stage, attribute):
@@ -337,9 +346,7 @@ class VerificationContext(ReadThrough):
 
     def _may_read(self, key: str) -> None:
         stage = self._stage
-        if stage is None or stage.final or key in stage.requires or key in stage.reads or key in stage.produces:
-            return
-        if key in VERDICT_VIEWS:
+        if stage is None or stage.final or key in {*VERDICT_VIEWS, *stage.requires, *stage.reads, *stage.produces}:
             return
         hint = did_you_mean(key, [*stage.requires, *stage.reads])
         raise ContractError(
@@ -367,15 +374,14 @@ def _given(value: T | None, what: str) -> T:
 class _Acting:
     """Entered for every stage of every item: a generator would take longer than most stages do."""
 
-    __slots__ = ("_context", "_previous", "_stage")
+    __slots__ = ("_before", "_context", "_now")
 
-    def __init__(self, context: VerificationContext, stage: Declaration) -> None:
-        self._context = context
-        self._stage = stage
-        self._previous: Declaration | None = None
+    def __init__(self, context: VerificationContext, stage: Declaration, usual: Usual) -> None:
+        self._context, self._now = context, (stage, usual)
+        self._before = context._stage, context._usual
 
     def __enter__(self) -> None:
-        self._previous, self._context._stage = self._context._stage, self._stage
+        self._context._stage, self._context._usual = self._now
 
     def __exit__(self, *_: object) -> None:
-        self._context._stage = self._previous
+        self._context._stage, self._context._usual = self._before

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, ClassVar, Protocol, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Protocol, get_origin, get_type_hints
 
 from ..errors import ContractError
 from ..values.result import OWN, GenerationPart, MetadataPart, VerificationResult
-from ..values.result_parts import Known, field_names, result_parts
-from .artifact_keys import Key
+from ..values.result_parts import field_names, result_parts
+from .artifact_keys import VERDICT_VIEWS, Key
 
 ROOT_FIELDS = frozenset({"evaluation_input", "used_full_trace", "trace_extraction_error"})
 METADATA_FIELDS = frozenset({"few_shot_example_count", "template_isolation", "caveats"})
@@ -46,6 +46,22 @@ class Declaration(Protocol):
     final: ClassVar[bool]
 
 
+class Usual(NamedTuple):
+    """What a stage declares, for a quick look, which is all that most values need: the artifacts and the result fields
+    that it may write, each with the usual types that it takes, and what it may read."""
+
+    artifacts: Mapping[Any, frozenset[type]] = {}
+    fields: Mapping[str, frozenset[type]] = {}
+    readable: frozenset[str] = frozenset()
+
+
+def usual(stage: Declaration) -> Usual:
+    types, views = field_types(), VERDICT_VIEWS
+    artifacts = {key: key.usual for key in stage.produces if isinstance(key, Key) and key not in views}
+    fields = {name: types[name].usual for name in stage.result_fields if name in types and name not in views}
+    return Usual(artifacts, fields, frozenset({*stage.requires, *stage.reads, *stage.produces} - views))
+
+
 def result_fields() -> Mapping[str, str]:
     """Result field -> part (`""` for the root). Names are unique across parts."""
     return _tables(result_parts())[0]
@@ -53,9 +69,7 @@ def result_fields() -> Mapping[str, str]:
 
 def check_result_field(name: str, value: Any) -> None:
     """Refuse a value that the result could not be read back with. Raises ContractError."""
-    made = _Tables.made  # looked at here, for every field of every item is checked
-    types = made[2] if made is not None and made[0] is Known.classes else field_types()
-    if (known := types.get(name)) is not None:
+    if (known := field_types().get(name)) is not None:
         known.check(value)
         return
     try:

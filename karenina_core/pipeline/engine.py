@@ -22,6 +22,7 @@ from ..values.result import TrailEntry, VerificationResult
 from .artifact_keys import CoreKeys
 from .assemble import bare_result, ending
 from .context import VerificationContext
+from .declaration import Usual, usual
 from .stage import Skip, Stage
 
 Step = Callable[[VerificationContext], Awaitable[None]]
@@ -34,13 +35,14 @@ class _Prepared:
     stage: Stage
     step: Step
     version: str
+    usual: Usual
 
 
 class Engine:
     """The stages of one plan, wrapped by middleware once, ready to run any number of items."""
 
     def __init__(self, stages: Sequence[Stage], app: Karenina | None = None) -> None:
-        self._prepared = [_Prepared(stage, _step(stage, app), getattr(stage, "version", "1")) for stage in stages]
+        self._prepared = [_Prepared(s, _step(s, app), getattr(s, "version", "1"), usual(s)) for s in stages]
         self._verify: Verify = self._all
         for plugin, around in reversed(app.middleware("karenina_wrap_item") if app else []):
             self._verify = partial(_around_item, plugin, around, self._verify)
@@ -70,7 +72,7 @@ class Engine:
         context.take_note()
         before = context.error
         reason = ""
-        with context.acting(stage):
+        with context.acting(stage, prepared.usual):
             try:
                 answer = stage.should_run(context)
                 if not answer:
@@ -93,8 +95,7 @@ class Engine:
     def _failed(self, stage: Stage, context: VerificationContext, error: BaseException) -> str:
         expected = isinstance(error, KareninaError) and not isinstance(error, ContractError)
         line = one_line(error) if expected else f"{one_line(error)}{place_of(error, type(stage).__module__)}"
-        known = {"stage": stage.name, "item": context.question_id, "error": line}
-        log.info("a stage failed", **known, exc_info=error)
+        log.info("a stage failed", stage=stage.name, item=context.question_id, error=line, exc_info=error)
         text = str(error) if expected and str(error) else line
         context.mark_error(f"{stage.name}: {text}", kind=error_kind(error), stage=stage.name)
         return line
@@ -113,9 +114,7 @@ def stops_item(error: BaseException) -> bool:
     Anything else is a failure of the code that was running, which may also let the cancellation of a task of its own
     through. To be asked in the task that the error was raised in.
     """
-    if isinstance(
-        error, KeyboardInterrupt
-    ):  # signals reach the main thread only: elsewhere it is the stage's own doing
+    if isinstance(error, KeyboardInterrupt):  # signals reach the main thread only: elsewhere it is the stage's doing
         return threading.current_thread() is threading.main_thread()
     return isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _is_cancelling())
 
@@ -152,7 +151,6 @@ async def _around_item(
             raise RuntimeError("the item is not done yet; await proceed() once")
         return work[0]
 
-    problem = "it did not wait for the item"
     try:
         await around(context.task, proceed)
     except BaseException as raised:
@@ -168,12 +166,11 @@ async def _around_item(
         raise asyncio.CancelledError
     if not work:
         return await verify(context)
-    context.mark_error(f"the middleware of plugin {plugin!r} ended the item: {problem}", kind="plugin")
+    context.mark_error(f"the middleware of plugin {plugin!r} ended the item: it did not wait for it", kind="plugin")
     return evolve(bare_result(context), trail=tuple(context.trail))
 
 
 async def _execute(stage: Stage, context: VerificationContext) -> None:
-    work: Awaitable[None] | None
     if stage.blocking:  # in a thread that holds up nothing, not even the end of the program, where it does not end
         work = (await in_own_thread(lambda: stage.execute(context), f"karenina-{stage.name}")).result()
     else:

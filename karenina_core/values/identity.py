@@ -47,7 +47,7 @@ def question_urn(text: str) -> str:
     return f"urn:uuid:question-{slug[:50]}-{digest}"
 
 
-@frozen
+@frozen(cache_hash=True)
 class ModelIdentity:
     """Which model, reached how: everything in which two models of one run differ."""
 
@@ -80,7 +80,7 @@ class ModelIdentity:
         return f"{self.interface}:{provider}{self.model_name}{label}{tools}"
 
 
-@frozen
+@frozen(cache_hash=True)
 class TaskIdentity:
     """One item of work: a question, its template, who answers, who judges, and which repetition."""
 

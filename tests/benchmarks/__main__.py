@@ -14,6 +14,7 @@ from statistics import median
 
 from attrs import asdict
 
+from .connections import connection_rows
 from .counted import counted_rows
 from .estimates import estimate_rows
 from .matching import matching_rows
@@ -36,6 +37,7 @@ GROUPS: Mapping[str, Callable[[Namespace], list[Row]]] = {
     "rubric": lambda options: rubric_rows(options.rounds),
     "prefixes": lambda options: prefix_rows(),
     "throughput": lambda options: throughput_rows(options.items, options.rounds),
+    "connections": lambda options: connection_rows(options.items),
     "memory": lambda options: memory_rows(options.items),
     "resume": lambda options: resume_rows(options.items),
     "templates": lambda options: template_rows(options.items),

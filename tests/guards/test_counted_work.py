@@ -43,6 +43,11 @@ EVOLVED = {"in memory": 3, "run directory": 3, "HTTP": 5, "HTTP, run directory":
 """Frozen things of which a copy with another value is made."""
 
 
+SANDBOXED = {"host": 63, "worker": 61}
+"""Calls of functions for one `verify` of a template's own in the sandbox: in the process that asks, and in the worker.
+61 and 59 are counted; half of the latter fill the template again and run it a second time."""
+
+
 @pytest.fixture(scope="module")
 def counted(repository: Path) -> Any:
     command = [sys.executable, "-m", "tests.benchmarks.counted", "--items", str(ITEMS)]
@@ -84,3 +89,17 @@ def test_what_every_item_does_is_not_done_by_the_slow_ways(
     assert counted[where]["asdict"] == 0
     within_budget(f"calls of attrs.evolve per item, {where}", counted[where]["evolve"], EVOLVED[where], SEE)
     within_budget(f"texts of JSON per item, {where}", counted[where]["encoded"], ENCODED[where], SEE)
+
+
+def test_a_verdict_in_the_sandbox_takes_no_more_calls_than_it_may(
+    repository: Path, within_budget: Callable[..., None]
+) -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.sandbox"]
+    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found.keys() == SANDBOXED.keys()
+    for where, calls in found.items():
+        within_budget(
+            f"calls of functions per verdict, {where}", calls, SANDBOXED[where], "python -m tests.benchmarks.sandbox"
+        )

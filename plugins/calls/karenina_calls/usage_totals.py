@@ -82,7 +82,9 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any], keys: Iterable[
     merged: dict[str, Any] = {}
     for key in keys:
         a, b = first.get(key), second.get(key)
-        if key == "cost_usd":
+        if type(a) is int and type(b) is int and key != "cost_usd":  # as most are
+            merged[key] = a + b
+        elif key == "cost_usd":
             merged[key] = _sum_of_costs(first, second)
         elif key == "usage_unavailable":
             merged[key] = bool(a or b)

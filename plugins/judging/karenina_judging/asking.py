@@ -22,7 +22,11 @@ Schema = Mapping[str, Any]
 MOST_ENTRIES = 256
 """Entries of a list that a judge may give where the schema sets no limit. A model that repeats itself writes until
 its tokens are used up, and the reply is lost; a server that enforces the schema ends it here, after some 1,500 to 2,500
-tokens, which most limits allow. Code does not check it. There is none for texts: strict schemas have no `maxLength`."""
+tokens, which most limits allow. Code does not check it."""
+MOST_CHARACTERS = 16_384
+"""Of a text that a judge gives, unless the answer is longer. Code checks it, and no schema says it: strict schemas of
+OpenAI have no keyword for it, Anthropic refuses `maxLength`, Gemini does not name it. Servers that know it (vLLM,
+llama.cpp) are reached by OpenAI's protocol, where a schema is enforced if it is strict. Chosen: some 4,000 tokens."""
 CHOICES = ("anyOf", "allOf", "oneOf")
 VALUES = ("const", "default", "enum", "examples")
 """Keywords whose values are data and no schemas."""
@@ -43,7 +47,8 @@ async def ask_judge(
     on where other calls about this answer go on with another text: an adapter may tell a cache of prompts so.
 
     Lists without a limit of their own get one in the schema that the judge is shown and held to (`MOST_ENTRIES`); none
-    does where `expected`, the ground truth of a template, has a list of more than half as many entries.
+    does where `expected`, the ground truth of a template, has a list of more than half as many entries. A text in the
+    reply that is longer than the answer, and than `MOST_CHARACTERS`, is refused as data that does not fit is.
     The user's system prompt for the parsing model precedes karenina's own. `validate` makes something of the data;
     the reasons of its FillError are shown to the judge. Raises ParseError where no reply could be used, PortError where
     the judge could not be reached.
@@ -59,8 +64,28 @@ async def ask_judge(
         messages[-1] = _parted(messages[-1], user)
     rows, raw = (context.get_result_field(name, "") for name in ("trace_messages", "raw_llm_response"))
     answered = evaluation_input(rows, raw, full_trace=False).text, str(context.task.answering)
+    most = max(MOST_CHARACTERS, len(raw))
+
+    async def checked(data: Mapping[str, Any]) -> Any:
+        if found := [f"{path} has {size:,} characters, and may have {most:,}" for path, size in _long(data, most)]:
+            raise FillError("\n".join(["Texts are too long; give each value once, and shorter:", *found]))
+        return await validate(data) if validate else None
+
     judge = context.parsing
-    return await judge.parse(task, messages, schema, validate=validate, temperature=temperature, answered=answered)
+    return await judge.parse(task, messages, schema, validate=checked, temperature=temperature, answered=answered)
+
+
+def _long(value: object, most: int, path: str = "") -> Iterator[tuple[str, int]]:
+    """Where texts of more than so many characters are in JSON data, and their lengths."""
+    if isinstance(value, str):
+        if len(value) > most:
+            yield path, len(value)
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _long(part, most, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            yield from _long(part, most, f"{path}[{place}]")
 
 
 def _parted(message: Message, shared: str) -> Message:

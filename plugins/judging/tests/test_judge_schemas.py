@@ -1,4 +1,4 @@
-"""What a judge is held to beyond what the code asks for: lists that come to an end."""
+"""What a judge is held to beyond what the code asks for: lists and texts that come to an end."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.wire.strict_schema import strict_schema
-from karenina_judging.asking import MOST_ENTRIES, ask_judge, check_reply, closed_object
+from karenina_judging.asking import MOST_CHARACTERS, MOST_ENTRIES, ask_judge, check_reply, closed_object
 
 from karenina_core import ModelConfig, Question, VerificationContext
-from karenina_core.errors import FillError
+from karenina_core.errors import FillError, ParseError
 from karenina_core.ports import ParsePortResult
 from karenina_core.prompts import PromptTask
 from karenina_core.testing import ScriptedLLM
@@ -20,10 +20,14 @@ from karenina_core.testing import ScriptedLLM
 TEXTS = {"type": "array", "items": {"type": "string"}}
 
 
-def asked(schema: dict[str, Any], reply: Any, channel: Any = "json_schema") -> tuple[ParsePortResult, ScriptedLLM]:
-    llm = ScriptedLLM(reply, channels=(channel,))
-    client = ModelClient(Model(config=ModelConfig(model_name="j", interface="scripted", max_retries=0), llm=llm), [])
+def asked(
+    schema: dict[str, Any], *replies: Any, channel: Any = "json_schema", answer: str = ""
+) -> tuple[ParsePortResult, ScriptedLLM]:
+    llm = ScriptedLLM(*replies, channels=(channel,))
+    config = ModelConfig(model_name="j", interface="scripted", max_retries=len(replies) - 1)
+    client = ModelClient(Model(config=config, llm=llm), [])
     context = VerificationContext(question=Question(question="Which?"), parsing=client, calls=client.calls)
+    context.set_result_field("raw_llm_response", answer)
     return asyncio.run(ask_judge(context, PromptTask.PARSING, ("Extract.", "This."), schema)), llm
 
 
@@ -63,3 +67,19 @@ def test_a_limit_that_a_schema_has_itself_is_checked() -> None:
     check_reply({"names": ["a", "b"]}, schema)
     with pytest.raises(FillError, match="names has 3 entries, and may have 2"):
         check_reply({"names": ["a", "b", "c"]}, schema)
+
+
+LONG = {"names": ["a", "b" * (MOST_CHARACTERS + 1)]}
+
+
+def test_a_text_that_never_ends_is_shown_to_the_judge_as_a_mistake() -> None:
+    result, llm = asked(closed_object({"names": TEXTS}), LONG, {"names": ["a", "b"]})
+    assert (result.data["names"], result.repairs) == (["a", "b"], 1)
+    assert "names[1] has 16,385 characters, and may have 16,384" in llm.calls[1].text
+    with pytest.raises(ParseError, match="Texts are too long"):
+        asked(closed_object({"names": TEXTS}), LONG)
+
+
+def test_a_text_may_be_as_long_as_the_answer_that_the_judge_reads() -> None:
+    result, llm = asked(closed_object({"names": TEXTS}), LONG, answer="b" * (MOST_CHARACTERS + 1))
+    assert (result.data, len(llm.calls)) == (LONG, 1)

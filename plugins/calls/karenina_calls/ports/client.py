@@ -32,7 +32,7 @@ from karenina_core.ports.values import (
     PortCapabilities,
     Tool,
 )
-from karenina_core.values.config import ModelConfig, RetryPolicy
+from karenina_core.values.config import ModelConfig
 from karenina_core.values.identity import ModelIdentity
 from karenina_core.values.message import Message, UsageMetadata
 
@@ -45,7 +45,7 @@ from .call_port import Layer, through
 from .item_calls import ItemCalls
 from .port_calls import AgentCall
 from .prompt_assembler import Additions, PromptAssembler
-from .retry import Attempts, this_call, with_retries
+from .retry import USUAL, Attempts, this_call, with_retries
 from .structured import StructuredParser, parse_with_repair
 
 log = get_logger("karenina.run")
@@ -252,7 +252,7 @@ class ModelClient:
         async def classified() -> Any:
             return await self._classified(attempt, _is_proper_reply)
 
-        policy = self.config.retry_policy or RetryPolicy()
+        policy = self.config.retry_policy or USUAL
         return await with_retries(classified, policy, max_elapsed=self.model.max_elapsed, attempts=attempts)
 
     async def _classified(self, attempt: Callable[[], Any], proper: Callable[[Any], bool]) -> Any:

@@ -6,7 +6,6 @@ says, in a run that is resumed and in another one; and what was recorded shows n
 
 from __future__ import annotations
 
-import copy
 import secrets
 from collections.abc import Sequence
 from operator import is_
@@ -29,8 +28,8 @@ def with_own_tags(call: Call[R]) -> Call[R]:
     messages: Any = [_own(message) for message in given]
     if all(map(is_, messages, given)):
         return call
-    sent = copy.copy(call)  # with the request, and so the key, of what is kept
-    object.__setattr__(sent, "messages", messages)
+    sent: Call[R] = object.__new__(type(call))  # with the request, and so the key, of what is kept
+    sent.__dict__.update(call.__dict__, messages=messages)
     return sent
 
 

@@ -18,7 +18,7 @@ from ..records.prices import MAY_HAVE_COST
 from .waiting import given_away, standing_still, time_limit
 
 T = TypeVar("T")
-
+USUAL = RetryPolicy()
 GRACE = 0.01
 """Part of the time limit that an attempt has beyond it, so that an adapter whose own limit ends then says so itself."""
 SPREAD = 0.25
@@ -38,7 +38,7 @@ class Attempts:
     """Seconds in which there was no place for the call; they count nowhere."""
     whole: Attempts | None = None
     """Those of the work that this call is a part of."""
-    policy: RetryPolicy = field(factory=RetryPolicy)
+    policy: RetryPolicy = USUAL
     """By which it is tried again."""
 
     refused_at: float | None = None
@@ -52,8 +52,9 @@ class Attempts:
     """Requests without a reply that may be on the provider's bill, and whose tokens and cost are unknown."""
 
     def begin(self) -> None:
-        for attempts in filter(None, (self, self.whole)):
-            attempts.count += 1
+        self.count += 1
+        if self.whole is not None:
+            self.whole.count += 1
 
     def not_made(self) -> None:
         """The attempt that has begun was kept out."""
@@ -63,10 +64,11 @@ class Attempts:
 
     def ended(self, *, replied: bool, unknown_cost: bool = False) -> None:
         """A request is over."""
-        for attempts in filter(None, (self, self.whole)):
-            attempts.asked += 1
-            attempts.replies += replied
-            attempts.unknown_costs += unknown_cost
+        for attempts in (self, self.whole):
+            if attempts is not None:
+                attempts.asked += 1
+                attempts.replies += replied
+                attempts.unknown_costs += unknown_cost
 
     def again(self, kind: str, times: int = 1) -> None:
         """Attempts that failed so are followed by others."""
@@ -74,8 +76,9 @@ class Attempts:
             attempts.retries[kind] = attempts.retries.get(kind, 0) + times
 
     def idle(self, seconds: float) -> None:
-        for attempts in filter(None, (self, self.whole)):
-            attempts.waited += seconds
+        self.waited += seconds
+        if self.whole is not None:
+            self.whole.waited += seconds
 
     def served(self, count: int, retries: Mapping[str, int], seconds: float) -> None:
         """The reply is one from before, and took this: the attempt that has begun was its last."""

@@ -88,15 +88,14 @@ def output_to_wire(output: OutputFormat | None) -> dict[str, Any]:
         choice = {"type": "function", "function": {"name": name}}
         return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
     schema, strict = _strict(json.dumps(output.schema))
-    wanted = {"name": name, "schema": json.loads(schema), "strict": strict}
+    wanted = {"name": name, "schema": schema, "strict": strict}
     return {"response_format": {"type": "json_schema", "json_schema": wanted}}
 
 
 @lru_cache(maxsize=256)
-def _strict(schema: str) -> tuple[str, bool]:
-    """`strict_schema` from text to text: every judgment of a question asks with the same schema."""
-    found, strict = strict_schema(json.loads(schema))
-    return json.dumps(found), strict
+def _strict(schema: str) -> tuple[Mapping[str, Any], bool]:
+    """`strict_schema` of a text: every judgment of a question asks with the same schema, and nothing changes it."""
+    return strict_schema(json.loads(schema))
 
 
 def _function_name(output: OutputFormat) -> str:

@@ -6,6 +6,7 @@ import random
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import product, starmap
 from pathlib import Path
 
@@ -61,7 +62,7 @@ class Item:
     position: int = 0
     """Its place among all items of the run, from 0, as the plan counts them."""
 
-    @property
+    @cached_property
     def task(self) -> TaskIdentity:
         return TaskIdentity(
             self.question.id,

@@ -163,7 +163,7 @@ class BaseAnswer(BaseModel):
         `re.findall` returns, so a capture group replaces the match by the group's text: write `(?:...)` for groups
         that only hold things together.
         """
-        verdict = run_patterns(getattr(self, "regex", None) or {}, raw_trace)
+        verdict = run_patterns(set_by_author(self, "regex") or {}, raw_trace)
         return {"success": verdict.success, "results": dict(verdict.results), "details": dict(verdict.details)}
 
 
@@ -242,6 +242,14 @@ def _declared_strategy(cls: type[BaseAnswer]) -> Condition | None:
         raise ValueError(f"{cls.__name__}: " + "; ".join(problems))
     found: Condition = condition
     return found
+
+
+def set_by_author(answer: BaseAnswer, name: str) -> Any:
+    """What is there by this name, such as `regex`; None where nothing is, which pydantic takes long to say."""
+    for there in (answer.__pydantic_extra__, answer.__dict__):
+        if there and name in there:
+            return there[name]
+    return getattr(answer, name, None) if any(name in vars(cls) for cls in type(answer).__mro__) else None
 
 
 def written_by_author(cls: type[BaseAnswer], method: str) -> bool:

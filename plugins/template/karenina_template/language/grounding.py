@@ -36,7 +36,7 @@ def spelt_numbers(text: str) -> Iterator[float]:
     """By every way to read them, of a text in small letters. A number in digits alone is none of them."""
     for run in dict.fromkeys(SPELT_WORDS.findall(text)):
         yield from _read_words(BETWEEN.split(run))
-    for whole, over, under in FRACTION.findall(text):
+    for whole, over, under in FRACTION.findall(text) if "/" in text or "\u2044" in text else ():
         yield int(over) / int(under)
         yield int(whole or 0) + int(over) / int(under)
 
@@ -83,7 +83,10 @@ NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][-+]?\d{1,3})?")
 GROUPED = re.compile(r"[,'’\u00a0\u202f ](?=\d{3}(?!\d))")
 SCALES = {"hundred": 1e2, "k": 1e3, "mio": 1e6, "mn": 1e6, "m": 1e6, "bn": 1e9, **WORD_SCALES}
 SCALES |= dict.fromkeys(("percent", "per cent", "%"), 1e-2)
-SCALED = re.compile(rf"(?<![\d.,])([\d.,]*\d)[\s-]*({'|'.join(sorted(SCALES, key=len, reverse=True))})(?!\w)")
+SCALED = re.compile(
+    rf"([\d.,](?<![\d.,]{{2}})[\d.,]*(?<=\d))[\s-]*({'|'.join(sorted(SCALES, key=len, reverse=True))})(?!\w)"
+)
+"""It begins with what it may begin with, not with what is before it: so the places to look at are found quickly."""
 VULGAR = re.compile(r"(?=[\u00bc-\u00be\u2150-\u215e])")
 """Before `½`, so that `2½` is two and a half."""
 DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ].*)?")
@@ -171,8 +174,12 @@ class _Source:
         return decimals > 1 and any(round(number, decimals) == value for number in self._spelt_and_fractions)
 
     @cached_property
+    def _folded(self) -> str:
+        return _folded(self.text)
+
+    @cached_property
     def _words(self) -> list[str]:
-        return WORD.findall(_folded(self.text))
+        return WORD.findall(self._folded)
 
     @cached_property
     def _as_words(self) -> frozenset[str]:
@@ -185,7 +192,9 @@ class _Source:
     @cached_property
     def _numbers(self) -> frozenset[float]:
         """Every number in the text, by every way to read it."""
-        text = _folded(self.text)
+        if all(map(str.isalpha, self._as_words)):  # no digit anywhere
+            return self._spelt_and_fractions
+        text = self._folded
         found = {reading for written in NUMBER.findall(text) for reading in _readings(written)}
         found |= {
             float(f"{reading * SCALES[scale]:.12g}")
@@ -196,7 +205,8 @@ class _Source:
 
     @cached_property
     def _spelt_and_fractions(self) -> frozenset[float]:
-        return frozenset(spelt_numbers(_folded(VULGAR.sub(" ", self.text))))
+        text = self._folded if self.text.isascii() else _folded(VULGAR.sub(" ", self.text))
+        return frozenset(spelt_numbers(text))
 
     @cached_property
     def _significant(self) -> frozenset[str]:
