@@ -56,12 +56,11 @@ def converter() -> cattrs.Converter:
     """
     conv = cattrs.Converter(forbid_extra_keys=True)
     # `"no"` is not true, `"7"` is not 7 and `"abc"` is not a list of letters.
-    for type_ in (bool, str, int):
-        conv.register_structure_hook(type_, _exactly)
-    conv.register_structure_hook(float, lambda value, t: _exactly(value, t, int))
+    for type_ in (bool, str, int, float):
+        conv.register_structure_hook(type_, (lambda v, t: _exactly(v, t, int)) if type_ is float else _exactly)
     for predicate in (is_sequence, is_any_set):
         conv.register_structure_hook_factory(predicate, _list_hook)
-    conv.register_structure_hook_factory(lambda t: _origin(t) in (Union, UnionType), _union_hook)
+    conv.register_structure_hook_func(lambda t: _origin(t) in (Union, UnionType), partial(_structure_union, conv))
     conv.register_structure_hook_func(lambda t: _origin(t) is Literal, _structure_literal)
     conv.register_structure_hook_func(lambda t: t is Any or t is object, lambda value, _: value)
     conv.register_structure_hook(bytes, lambda value, _: _bytes(value))
@@ -192,11 +191,9 @@ def _part(conv: cattrs.Converter, name: str, value: Any) -> Any:
 
 
 def _exactly(value: Any, type_: type, *others: type) -> Any:
-    if type(value) is type_:
-        return value
-    if type(value) not in others:
+    if type(value) is not type_ and type(value) not in others:
         raise TypeError(f"expected {_name(type_)}, got {value!r}")
-    return type_(value)
+    return value if type(value) is type_ else type_(value)
 
 
 def _name(type_: Any) -> str:
@@ -222,23 +219,19 @@ def _bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else base64.b64decode(_exactly(value, str), validate=True)
 
 
-def _union_hook(type_: Any, conv: cattrs.Converter) -> Any:
-    optional = NoneType in get_args(type_)
-    members = tuple(member for member in get_args(type_) if member is not NoneType)
-
-    def hook(value: Any, t: Any) -> Any:
-        if value is None and optional:
-            return None
-        if len(members) == 1:
-            return conv.structure(value, members[0])
-        if type(value) in members:
-            return value
-        for member in members:
-            with suppress(Exception):
-                return conv.structure(value, member)
-        raise TypeError(f"expected {' or '.join(_name(m) for m in members)}, got {value!r}")
-
-    return hook
+def _structure_union(conv: cattrs.Converter, value: Any, type_: Any) -> Any:
+    members = get_args(type_)
+    if value is None and NoneType in members:
+        return None
+    members = tuple(member for member in members if member is not NoneType)
+    if len(members) == 1:
+        return conv.structure(value, members[0])
+    if type(value) in members:
+        return value
+    for member in members:
+        with suppress(Exception):
+            return conv.structure(value, member)
+    raise TypeError(f"expected {' or '.join(_name(m) for m in members)}, got {value!r}")
 
 
 def _structure_literal(value: Any, type_: Any) -> Any:

@@ -90,15 +90,10 @@ def overview_of(
     active = [row for row in rows if row.get("state") == "active"]
     names = dict.fromkeys(name for pair in pairs for name in sorted(pair.caveats))
     literal = [trait for trait in traits if trait.kind == "literal" and trait.classes]
-    unasked = [
-        f"{answering}, judged by {parsing}: none of {plural(found.rates.absent, 'planned item')} has a result"
-        for (answering, parsing), found in results.tally.pairs.items()
-        if not found.rates.items
-    ]
     estimates = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
     return {
         "pairs": pairs,
-        "notes": (*headline.notes, *results.tally.failed_scores, *unasked),
+        "notes": (*headline.notes, *results.tally.failed_scores, *_unasked(results)),
         "kinds": kinds,
         "failures": _failures(pairs),
         # name, meaning, and the number of items of each pair
@@ -111,14 +106,7 @@ def overview_of(
         "traits": traits,
         "questions": questions[:MOST_QUESTIONS],
         "more_questions": max(len(questions) - MOST_QUESTIONS, 0),
-        "usage": [
-            (
-                task.replace("_", " "),
-                ", ".join(map(str, row["models"])),
-                *usage_cells(row, ("items", "calls", "attempts")),
-            )
-            for task, row in results.tally.usage.by_task().items()
-        ],
+        "usage": _usage(results),
         "plots": _plots(pairs, kinds, traits),
         "class_plots": [
             _plot(f"classes{place}", f"Classes of {trait.name}", plots.class_bars(trait))
@@ -129,6 +117,22 @@ def overview_of(
         "configuration": _flat(plain.get("config") or {}),
         "plugins": [[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],
     }
+
+
+def _unasked(results: VerificationResultSet) -> list[str]:
+    return [
+        f"{answering}, judged by {parsing}: none of {plural(found.rates.absent, 'planned item')} has a result"
+        for (answering, parsing), found in results.tally.pairs.items()
+        if not found.rates.items
+    ]
+
+
+def _usage(results: VerificationResultSet) -> list[tuple[str, ...]]:
+    counts = ("items", "calls", "attempts")
+    return [
+        (task.replace("_", " "), ", ".join(map(str, row["models"])), *usage_cells(row, counts))
+        for task, row in results.tally.usage.by_task().items()
+    ]
 
 
 def _ranks(items: Sequence[Item], planned: Planned | None, cluster: Cluster | None) -> Ranks:
