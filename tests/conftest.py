@@ -6,6 +6,7 @@ import faulthandler
 import gc
 import importlib.util
 import os
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -92,11 +93,17 @@ class UnusedApplications:
     def __init__(self) -> None:
         self.kept = threading.active_count()
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self) -> None:
-        """The tests themselves (14,000 of them) are no garbage: without them a garbage collection takes a tenth."""
-        gc.collect()
-        gc.freeze()
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Iterator[None]:
+        """The tests themselves (thousands of them) are no garbage: without them a garbage collection takes a tenth,
+        and to look for it while they are collected is a sixth of that."""
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.collect()
+            gc.freeze()
+            gc.enable()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self) -> None:
@@ -157,8 +164,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
 
 def _of_faults(name: str) -> Any:
     """A module in the folder of faults."""
-    file = Path(__file__).with_name("faults") / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"faults_{name}", file)
+    return _module(Path(__file__).with_name("faults") / f"{name}.py")
+
+
+def _module(file: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"{file.parent.name}_{file.stem}", file)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)  # type: ignore[union-attr] # a file that is there has a loader
@@ -182,6 +192,13 @@ def forking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    if not sys.dont_write_bytecode:
+        rewriting = _module(Path(__file__).with_name("rewriting.py"))
+        rewriting.rewrite(rewriting.test_files(config), config)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """Two workers a core for `-n auto`: measured, one alone waits for processes and servers 45 % of its time."""
     return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else 2 * (os.cpu_count() or 1)
@@ -195,6 +212,8 @@ def _draw_fewer() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What hypothesis keeps for later takes a process two seconds, and tests start many in folders of their own.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.rootpath / ".hypothesis"))
     if not config.getoption("--long") and not config.getoption("--hypothesis-profile", default=None):
         _draw_fewer()
     if hasattr(config.option, "loadscopereorder"):

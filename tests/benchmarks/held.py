@@ -30,9 +30,10 @@ from karenina_runs.plan.prepare import prepare
 from karenina_core import Benchmark, VerificationResult
 
 from .memory import written
+from .templates import distinct
 from .workload import InProcess, Workload, moons
 
-__all__ = ["bursts", "kept", "stored", "under_way"]
+__all__ = ["bursts", "kept", "questions", "stored", "under_way"]
 
 FILLING = 105
 """Replicates of ten questions that fill every cache which keeps a bounded number of things."""
@@ -79,6 +80,28 @@ def _held(workload: Workload, benchmark: Benchmark, items: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(execute(prepared, Destination(run_dir=Path(folder) / "run"), on_result=look))
     return done[-1] - before - 8 * items
+
+
+def questions(few: int, many: int) -> float:
+    """Objects that one more question with a template of its own leaves to the collector, which seldom looks in a run:
+    those that refer to each other."""
+    workload = Workload()
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        _left(workload, few)  # what the first run of a process leaves behind would count as its own
+        least, most = _left(workload, few), _left(workload, many)
+    finally:
+        if collects:
+            gc.enable()
+    return round((most - least) / (many - few), 1)
+
+
+def _left(workload: Workload, number: int) -> int:
+    gc.collect()
+    with tempfile.TemporaryDirectory() as folder:
+        workload.verify(distinct(number), workload.config, number, Path(folder) / "run")
+    return gc.collect()
 
 
 @define(eq=False)
@@ -210,7 +233,8 @@ def main() -> None:
     parser.add_argument("--places", metavar="N", type=int, default=50, help="items under way (50)")
     options = parser.parse_args()
     items, places = options.items, options.places
-    document = {"stored": stored(items * 3, places), "under_way": under_way(*GATHERED)}
+    document: dict[str, Any] = {"stored": stored(items * 3, places), "under_way": under_way(*GATHERED)}
+    document["questions"] = questions(items, items * 2)
     print(json.dumps({**document, "bursts": bursts(places, BURSTS), "kept": kept(items, items * 10)}))
 
 

@@ -1,9 +1,17 @@
-"""What it costs to run the code of a benchmark in the sandbox."""
+"""What it costs to run the code of a benchmark in the sandbox.
+
+    python -m tests.benchmarks.sandbox
+
+prints how many functions are called for one `verify` of a template's own, as JSON: in this process, and in the worker.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import cProfile
+import json
 import os
+import pstats
 import select
 import socket
 import subprocess
@@ -12,12 +20,16 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from karenina_sandbox.connection import CPU_CLOCK
+from karenina_sandbox.frames import framed
 from karenina_sandbox.runtime import SandboxRuntime
 from karenina_sandbox.settings import SandboxSettings
+from karenina_sandbox.worker import Served
 from karenina_template.primitives import NAMES
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig, templates
@@ -27,7 +39,7 @@ from karenina_core.testing import Reply, ScriptedServer, ServedRequest
 from .measure import Row
 from .yardstick import yardstick
 
-__all__ = ["sandbox_rows"]
+__all__ = ["sandbox_rows", "verify_calls"]
 
 PRIMITIVES = {name: getattr(templates, name) for name in NAMES}
 TEMPLATE = """
@@ -49,6 +61,8 @@ MESSAGE = b"x" * 130
 """As long as the reply to `verify`; the request has 82 bytes."""
 SECONDS = 1.0
 """What a model takes for one reply on average; each takes from half to one and a half of that."""
+TURNS = 1000
+"""Of each part of `verify`."""
 AT_ONCE = 50
 """Items that are verified at a time."""
 
@@ -82,12 +96,14 @@ async def _runtime_rows(items: int, turn: float) -> list[Row]:
     server = runtime.pool.server.pid
     memory = [_megabytes(pid) for pid in (server, *_children(server))]
     after = [await _after_kill(runtime, number) for number in range(5)]
+    parts = await _part_rows(runtime)
     runtime.close()
     bare, few = median(floor), f"p99 {sorted(verify)[1980]:.3f}; wall, in turns with a bare message"
     most = f"{len(memory) - 1} workers, the largest {max(memory):.0f} MB"
     return [
         Row("sandbox, verify", median(verify), 0.1, median(verify) / bare, few, yardstick=turn),
         Row("a bare message", bare, None, 1.0, "to another process and back, no sandbox; wall"),
+        *parts,
         Row("sandbox, start of a template", median(starts), 10.0, None, f"of {len(starts)}; wall", yardstick=turn),
         Row("sandbox, next item after a kill", median(after), 10.0, None, "wall", yardstick=turn),
         Row("sandbox, its server", memory[0], 150.0, None, f"after {len(starts)} templates; {most}", unit="MB"),
@@ -95,13 +111,16 @@ async def _runtime_rows(items: int, turn: float) -> list[Row]:
 
 
 @contextmanager
-def _echo() -> Iterator[Callable[[], object]]:
-    """Sends a message to another process and waits for it to come back: no call of another process is quicker."""
+def _echo(processor: int | None = None) -> Iterator[Callable[[], object]]:
+    """Sends a message to another process, which may be kept on one processor, and waits for it to come back: no call of
+    another process is quicker."""
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
             command = [sys.executable, "-c", ECHO % theirs.fileno()]
             other = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+            if processor is not None:
+                os.sched_setaffinity(other.pid, {processor})
         watch = select.poll()
         watch.register(ours, select.POLLIN)
 
@@ -113,6 +132,104 @@ def _echo() -> Iterator[Callable[[], object]]:
         there_and_back()  # until it has started
         yield there_and_back
     other.wait()
+
+
+async def _part_rows(runtime: SandboxRuntime) -> list[Row]:
+    """What the time of `verify` is made of, each alone: two processes that change places, and what they compute."""
+    filled = await (await runtime.load(TEMPLATE % 0, PRIMITIVES)).build({"number": 0})
+    every = os.sched_getaffinity(0)
+    with _echo(min(every)) as there_and_back:
+        os.sched_setaffinity(0, {min(every)})
+        change = median(_timed(there_and_back))
+        os.sched_setaffinity(0, every)
+    before = time.thread_time(), _used(runtime.pool.server.pid)
+    for _ in range(TURNS):
+        await filled.verify("It is 0.")
+        filled.steps = ()
+    after = time.thread_time(), _used(runtime.pool.server.pid)
+    here, there = ((end - begin) * 1000 / TURNS for begin, end in zip(before, after, strict=True))
+    served = _served()
+    alone, again = _timed(partial(_verified, served)), _timed(partial(_again, served))
+    detail = (
+        f"no message, nothing between; of it {median(again):.3f} to fill the template again for the second run; wall"
+    )
+    return [
+        Row("a bare message, one processor", change, None, None, "to another process on it and back; wall"),
+        Row("sandbox, verify, CPU", here + there, None, None, f"of this process {here:.3f}, of the worker {there:.3f}"),
+        Row("sandbox, verify, worker alone", median(alone), None, None, detail),
+    ]
+
+
+def _timed(call: Callable[[], object]) -> list[float]:
+    """Milliseconds of each of many calls."""
+    found = []
+    for _ in range(TURNS):
+        began = time.perf_counter()
+        call()
+        found.append((time.perf_counter() - began) * 1000)
+    return found
+
+
+def _used(server: int) -> float:
+    """Processor seconds that the workers which are there have had. Their clocks are finer than what /proc says."""
+    found = 0.0
+    for pid in _children(server):
+        with suppress(OSError):
+            found += time.clock_gettime((~pid << 3) | CPU_CLOCK)
+    return found
+
+
+def _served() -> Served:
+    """The inside of a worker, in this process, with a filled template."""
+    served = Served(PRIMITIVES, "")
+    made = {"data": {"number": 0}, "steps": []}
+    for request in ({"do": "template", "text": TEMPLATE % 0}, {"do": "use", "filled": 1, "make": made, "step": None}):
+        reply, _ = served.answer(request)
+        assert "error" not in reply, reply
+    return served
+
+
+def _verified(served: Served) -> None:
+    framed(b"", served.answer({"do": "use", "filled": 1, "step": ["verify", "It is 0.", None, {}]})[0])
+
+
+def _again(served: Served) -> None:
+    served.answer({"do": "use", "filled": 1, "step": ["accepting", []]})
+
+
+def verify_calls(times: int = 100) -> dict[str, float]:
+    """Calls of functions for one `verify`, Python's own and built-in ones: `{"host", "worker"}`. The median of many, as
+    a busy machine lets some wait in a thread; on one processor, where no call has to hold its caller."""
+    return {"host": median(asyncio.run(_host_calls(times))), "worker": _calls(partial(_verified, _served()))}
+
+
+async def _host_calls(times: int) -> list[int]:
+    runtime = SandboxRuntime()
+    filled = await (await runtime.load(TEMPLATE % 0, PRIMITIVES)).build({"number": 0})
+    every, found = os.sched_getaffinity(0), []
+    os.sched_setaffinity(0, {min(every)})
+    for _ in range(times):
+        profile = cProfile.Profile()
+        with profile:
+            await filled.verify("It is 0.")
+        found.append(_total(profile))
+        filled.steps = ()
+    os.sched_setaffinity(0, every)
+    runtime.close()
+    return found
+
+
+def _calls(call: Callable[[], object]) -> int:
+    call()
+    profile = cProfile.Profile()
+    with profile:
+        call()
+    return _total(profile)
+
+
+def _total(profile: cProfile.Profile) -> int:
+    total: int = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]  # left out of its stub
+    return total
 
 
 async def _many_rows(templates: int) -> list[Row]:
@@ -223,3 +340,7 @@ def _run_rows(questions: int) -> list[Row]:
         Row("run, sandboxed", walls["sandbox"] * 1000, None, None, "wall"),
         Row("run, trusted", walls["trusted"] * 1000, None, None, "wall"),
     ]
+
+
+if __name__ == "__main__":
+    print(json.dumps(verify_calls()))

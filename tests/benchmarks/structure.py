@@ -50,6 +50,17 @@ class Source:
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
+    @cached_property
+    def nodes(self) -> Sequence[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def strings(self) -> Sequence[tuple[int, str]]:
+        """`(line, text)`. One that is a statement is prose: of a module, a class, a function or a field."""
+        prose = {id(node.value) for node in self.nodes if isinstance(node, ast.Expr)}
+        texts = (node for node in self.nodes if isinstance(node, ast.Constant) and id(node) not in prose)
+        return [(node.lineno, node.value) for node in texts if isinstance(node.value, str)]
+
     @property
     def package(self) -> str:
         return self.module if self.path.name == "__init__.py" else self.module.rpartition(".")[0]
@@ -84,7 +95,7 @@ class Structure:
         }
 
     def _imported(self, source: Source) -> Iterator[str]:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names if alias.name in self.sources)
             elif isinstance(node, ast.ImportFrom):
@@ -121,7 +132,7 @@ class Structure:
         return {source.distribution, *self.declared[source.distribution], *kit}
 
     def _by_string(self, source: Source) -> frozenset[str]:
-        found = {text.partition(":")[0] for _, text in _strings(source.tree) if "." in text}
+        found = {text.partition(":")[0] for _, text in source.strings if "." in text}
         return frozenset(found & self.sources.keys())
 
     def cycle(self) -> list[str]:
@@ -148,7 +159,7 @@ class Structure:
             (source.module.removeprefix(f"{CORE}."), name): line
             for source in self.sources.values()
             if source.distribution == "karenina-core"
-            for line, text in _strings(source.tree)
+            for line, text in source.strings
             for name in named(text, names)
         }
         unused = [f"{module}: {name!r} is named no longer" for module, name in NAMED_IN_CORE.keys() - found.keys()]
@@ -182,7 +193,7 @@ class Structure:
         """The hooks that the core specifies, and those that its kinds are registered by."""
         specified = [
             node
-            for node in ast.walk(self.sources[f"{CORE}.plugin.hookspecs"].tree)
+            for node in self.sources[f"{CORE}.plugin.hookspecs"].nodes
             if isinstance(node, ast.FunctionDef)
             and any(ast.unparse(mark).startswith("hookspec") for mark in node.decorator_list)
         ]
@@ -193,11 +204,11 @@ class Structure:
         """The share of private functions with exactly one place that names them, of all functions."""
         once = total = 0
         for source in self.sources.values():
-            own = [n.name for n in ast.walk(source.tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+            own = [n.name for n in source.nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
             total += len(own)
             private = {name for name in own if name.startswith("_") and not name.startswith("__")}
-            used = Counter(n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name))
-            used.update(n.attr for n in ast.walk(source.tree) if isinstance(n, ast.Attribute))
+            used = Counter(n.id for n in source.nodes if isinstance(n, ast.Name))
+            used.update(n.attr for n in source.nodes if isinstance(n, ast.Attribute))
             once += sum(used[name] == 1 for name in private)
         return once / total
 
@@ -243,14 +254,6 @@ def _signatures(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, list[str
             yield from _signatures(node)
         else:
             yield from _signatures(node, f"{node.name}." if isinstance(node, ast.ClassDef) else inside)
-
-
-def _strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """`(line, text)`. One that is a statement is prose: of a module, a class, a function or a field."""
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-            yield node.lineno, node.value
 
 
 def _strongly_connected(graph: Mapping[str, frozenset[str]]) -> list[set[str]]:

@@ -36,7 +36,7 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_links_lead_somewhere(page: Path, repository: Path) -> None:
+def test_a_page_says_what_it_is_for_and_its_links_lead_somewhere(page: Path, repository: Path) -> None:
     text = page.read_text("utf-8")
     for target in LINK.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
         if re.match(r"[a-z]+:", target):
@@ -47,10 +47,7 @@ def test_links_lead_somewhere(page: Path, repository: Path) -> None:
         assert linked.is_relative_to(repository), f"{page.name}: {target} leaves the repository"
         if anchor:
             assert anchor in _anchors(linked.read_text("utf-8")), f"{page.name}: {target}"
-
-
-def test_a_page_begins_with_what_it_is_for(page: Path) -> None:
-    title, beginning, *_ = re.sub(r"<!--.*?-->\s*", "", page.read_text("utf-8"), flags=re.DOTALL).split("\n\n")
+    title, beginning, *_ = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL).split("\n\n")
     assert title.startswith("# ")
     assert re.match(r"[^#|\-\s]", beginning), beginning
     assert not beginning.startswith("```")

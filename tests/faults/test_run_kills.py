@@ -23,7 +23,7 @@ def loaded(name: str) -> Any:
 world, invariants = loaded("run_world"), loaded("invariants")
 JUDGES, CONCURRENCY = ("j", "k"), 8
 KILLS, ROUNDS = 50, 20
-"""In a round; rounds with `--long`: 1,000 kills. The short form is one round of a third."""
+"""In a round; rounds with `--long`: 1,000 kills. The short form is one round of a sixth."""
 
 
 class Killed:
@@ -110,7 +110,7 @@ def test_killed_at_random_moments_a_run_is_finished_as_if_nothing_had_happened(
     seed = random.randrange(1 << 30)
     chance = random.Random(seed)
     for number in range(ROUNDS if long else 1):
-        counts = round_of_kills(forking, tmp_path, number, chance, KILLS if long else KILLS // 3)
+        counts = round_of_kills(forking, tmp_path, number, chance, KILLS if long else KILLS // 6)
         print("seed", seed, "kills, repeated calls:", counts)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.benchmarks.structure import Structure, read_structure
+
 COUNTED_ON = (3, 11)
 REPOSITORY = Path(__file__).parents[2]
 NOT_OURS = {".git", ".venv", "venv", "wheels", "build", "dist", "__pycache__", "karenina-runs"}
@@ -57,6 +59,11 @@ def within_budget() -> Callable[[str, float, float, str], None]:
 
 def _is_generated(path: Path) -> bool:
     return bool(NOT_OURS & set(path.parts)) or any(p.endswith(("_cache", ".egg-info")) for p in path.parts)
+
+
+@pytest.fixture(scope="session")
+def structure() -> Structure:
+    return read_structure()
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,8 @@ each item whether it counts items, 2 take the template of each question, which m
 another 8 over HTTP are the client that adapters of several protocols share. The digest of each item in its result takes
 6, and 13 in all where a manifest has that of all of them. About 40 put tags of this process around what judges read,
 look whether an error ends the run, and count what the progress shows."""
-TEMPLATE = 2300
-"""The same for a template that no other question has, beside its item: 2200 are counted, 1,200 of them to see whether
+TEMPLATE = 1500
+"""The same for a template that no other question has, beside its item: 1,450 are counted, 600 of them to see whether
 what the judge reads of its two fields gives an expected value away."""
 WRITING = {"journal": 200, "HTTP, journal": 180}
 """The same in the thread that writes the journal. Some of them are made for every commit: on a busy machine there are
@@ -38,6 +38,11 @@ it (the rows are sealed in the writer's thread); and a digest of the question, o
 for the run's fingerprint. HTTP: the body of each of two requests, and the schema for one of them."""
 EVOLVED = {"in memory": 3, "run directory": 3, "HTTP": 5, "HTTP, run directory": 5}
 """Frozen things of which a copy with another value is made."""
+
+
+SANDBOXED = {"host": 63, "worker": 61}
+"""Calls of functions for one `verify` of a template's own in the sandbox: in the process that asks, and in the worker.
+61 and 59 are counted; half of the latter fill the template again and run it a second time."""
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +80,17 @@ def test_what_every_item_does_is_not_done_by_the_slow_ways(
     assert counted[where]["asdict"] == 0
     within_budget(f"calls of attrs.evolve per item, {where}", counted[where]["evolve"], EVOLVED[where], SEE)
     within_budget(f"texts of JSON per item, {where}", counted[where]["encoded"], ENCODED[where], SEE)
+
+
+def test_a_verdict_in_the_sandbox_takes_no_more_calls_than_it_may(
+    repository: Path, within_budget: Callable[..., None]
+) -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.sandbox"]
+    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found.keys() == SANDBOXED.keys()
+    for where, calls in found.items():
+        within_budget(
+            f"calls of functions per verdict, {where}", calls, SANDBOXED[where], "python -m tests.benchmarks.sandbox"
+        )

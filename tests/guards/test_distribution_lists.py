@@ -47,7 +47,11 @@ def test_requirements_install_the_core_and_every_plugin_live(
     lines = (repository / "requirements.txt").read_text("utf-8").split("\n")
     editable = [line.removeprefix("-e ") for line in lines if line.startswith("-e ")]
     assert editable == [".", *(f"./plugins/{folder}" for folder in sorted(plugin_pyprojects))]
-    assert "-r requirements.txt" in (repository / "requirements-dev.txt").read_text("utf-8").split("\n")
+    assert "-c constraints.txt" in lines
+    tools = (repository / "requirements-dev.txt").read_text("utf-8").split("\n")
+    assert "-c constraints.txt" in tools
+    assert not [line for line in tools if line.startswith("-e")], "they would be built and installed a second time"
+    assert "-r requirements.txt -r requirements-dev.txt &&" in (repository / "CONTRIBUTING.md").read_text("utf-8")
 
 
 def test_the_extra_all_names_every_plugin(core_pyproject: dict[str, Any], names: set[str]) -> None:

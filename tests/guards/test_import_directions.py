@@ -14,7 +14,9 @@ from typing import Any
 def imported_modules(path: Path, package: str) -> Iterator[tuple[str, int]]:
     """`(absolute module, line)` of every import of a file: also inside functions, under TYPE_CHECKING, and by
     `import_module` of a text."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    text = path.read_text("utf-8")
+    by_text = "import_module" in text
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -22,7 +24,7 @@ def imported_modules(path: Path, package: str) -> Iterator[tuple[str, int]]:
             module = ".".join([*base, *([node.module] if node.module else [])])
             yield module, node.lineno
             yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
-        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node):
+        elif by_text and isinstance(node, ast.Call) and "import_module" in ast.unparse(node):
             texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             if any(ast.unparse(part).endswith("import_module") for part in (node.func, *node.args)):
                 yield from ((text, node.lineno) for text in texts)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.structure import Structure, read_structure
+from tests.benchmarks.structure import Structure
 
 RUNS = "karenina_runs"
 EXECUTION = (f"{RUNS}.execute", f"{RUNS}.resume")
 """They know surroundings of an answer, and not that they are folders."""
-
-
-@pytest.fixture(scope="module")
-def structure() -> Structure:
-    return read_structure()
 
 
 def _importing(structure: Structure, room: str, among: tuple[str, ...]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+FOLDER = Path(__file__).parents[1]
 TESTS = """
 import pytest
 
@@ -31,13 +31,14 @@ def session(folder: Path, listed: str, ci: str, other: str = "", *options: str) 
     """Runs pytest on a folder with tests of its own, beside `tests`, as the plugins have them."""
     (folder / "tests").mkdir()
     (folder / "plugins").mkdir()
-    shutil.copy(CONFTEST, folder / "tests" / "conftest.py")
+    for name in ("conftest.py", "rewriting.py"):
+        shutil.copy(FOLDER / name, folder / "tests")
     (folder / "tests" / "skips.txt").write_text(listed, "utf-8")
     (folder / "tests" / "test_some.py").write_text(TESTS, "utf-8")
     (folder / "plugins" / "test_other.py").write_text(other or "def test_fine(): pass\n", "utf-8")
-    always = ["-q", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin", "--import-mode=importlib"]
+    always = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-p", "xdist"]
     command = [sys.executable, "-m", "pytest", *always, *options, "tests", "plugins"]
-    environment = {**os.environ, "CI": ci}
+    environment = {**os.environ, "CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # to start is most of what it takes
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -81,24 +81,19 @@ def test_everything_is_counted(faulty: Structure) -> None:
     assert faulty.comments("karenina-core") == 1 / 13
 
 
-@pytest.fixture(scope="module")
-def found() -> Structure:
-    return read_structure()
+def test_no_limit_is_exceeded(structure: Structure) -> None:
+    assert structure.named_in_core() == []
+    assert structure.undeclared() == []
+    assert structure.circles() == []
+    assert structure.cycle() == []
+    assert [str(row) for row in rows(structure) if row.limit is not None and row.value > row.limit] == []
 
 
-def test_no_limit_is_exceeded(found: Structure) -> None:
-    assert found.named_in_core() == []
-    assert found.undeclared() == []
-    assert found.circles() == []
-    assert found.cycle() == []
-    assert [str(row) for row in rows(found) if row.limit is not None and row.value > row.limit] == []
-
-
-def test_the_core_needs_little(found: Structure) -> None:
-    needed = [re.split(r"[<>=]", line)[0] for line in found.core_dependencies]
+def test_the_core_needs_little(structure: Structure) -> None:
+    needed = [re.split(r"[<>=]", line)[0] for line in structure.core_dependencies]
     assert needed == ["attrs", "cattrs", "pluggy", "stevedore", "structlog"]
 
 
-def test_there_is_much_to_look_for(found: Structure) -> None:
-    assert len(found.names_of_instances()) > 50
-    assert len(found.parameters()) > 1000
+def test_there_is_much_to_look_for(structure: Structure) -> None:
+    assert len(structure.names_of_instances()) > 50
+    assert len(structure.parameters()) > 1000

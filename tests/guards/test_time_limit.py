@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -17,13 +18,17 @@ SLOW = "import time\n\ndef test_is_slow():\n    time.sleep(3)\n"
 
 def session(repository: Path, folder: Path, tests: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Pytest with the settings of this repository, but for limits of one second and of two."""
-    for name in ("conftest.py", "skips.txt"):
+    for name in ("conftest.py", "rewriting.py", "skips.txt"):
         shutil.copy(repository / "tests" / name, folder)
     (folder / "test_some.py").write_text(tests, "utf-8")
-    settings = ["-c", repository / "pyproject.toml", "--rootdir", folder, "-p", "no:cacheprovider"]
+    plugins = [word for name in ("no:cacheprovider", "xdist", "pytest_timeout") for word in ("-p", name)]
+    settings = ["-c", repository / "pyproject.toml", "--rootdir", folder, *plugins]
     limits = ["-o", "timeout=1", "-o", "faulthandler_timeout=2"]
     command = [sys.executable, "-m", "pytest", *settings, *limits, *options, folder]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # to start is most of what it takes
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_every_test_has_a_limit(core_pyproject: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from karenina_authoring.proof.proof import KEY
 from karenina_cli.root import karenina as root
 
-from karenina_core import Benchmark
+from karenina_core import Benchmark, Question
 
 from .conftest import question
 
@@ -49,6 +49,16 @@ def test_what_is_proven_ends_with_0_and_what_is_not_with_4(written: Any) -> None
     (row,) = document["questions"]
     assert (row["question"], row["state"], row["in_file"], row["failures"]) == ("sound", "proven", "none", [])
     assert row["mutants"]["made"] == row["mutants"]["rejected"] > 0
+
+
+def test_where_no_question_has_a_template_nothing_is_proven_and_nothing_is_written(tmp_path: Path) -> None:
+    path = Benchmark.create("Bare").with_questions([Question(question="Which?", id="q")]).save(tmp_path / "bare.jsonld")
+    before = path.read_bytes()
+    ended = karenina("benchmark", "prove", path, "--write")
+    assert ended.exit_code == 4
+    assert "1 without a template" in ended.stdout
+    assert "Nothing was proven; `karenina benchmark draft` writes templates." in ended.stdout
+    assert path.read_bytes() == before
 
 
 def test_writing_keeps_the_figures_and_nothing_else_changes(written: Any) -> None:

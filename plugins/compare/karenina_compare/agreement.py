@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -101,22 +101,34 @@ def _agreement(
         only_b=counts[2],
         both_fail=counts[3],
         agreement=rate_of(clusters),
-        kappa=cohens_kappa(*counts),
+        kappa=_kappa(counts),
         kappa_interval=_jackknife(counts, list(by_question.values())),
         disagree_on=tuple(sorted(question for question, own in by_question.items() if own[1] or own[2])),
     )
 
 
-def cohens_kappa(both: int, only_a: int, only_b: int, neither: int) -> float | None:
-    """(p_o - p_e) / (1 - p_e), p_e being the agreement of two judges who pass as often, independently.
+def cohens_kappa(counts: Sequence[Sequence[int]], weights: Sequence[Sequence[float]] | None = None) -> float | None:
+    """(p_o - p_e) / (1 - p_e), p_e being the agreement of two judges who say each as often, independently.
+
+    `counts[a][b]` items are in one judge's category `a` and in the other's `b`; `weights[a][b]` is how much of an
+    agreement that is, else 1 for the same category and 0 for others. None where nothing can be said of chance.
 
     J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960)
-    37-46.
+    37-46; weighted, Psychological Bulletin 70 (1968) 213-220.
     """
-    n = both + only_a + only_b + neither
-    passes_a, passes_b = both + only_a, both + only_b
-    chance = passes_a * passes_b + (n - passes_a) * (n - passes_b)  # of n * n
-    return None if chance == n * n else (n * (both + neither) - chance) / (n * n - chance)
+    rows, columns = [sum(row) for row in counts], [sum(column) for column in zip(*counts, strict=True)]
+    n, observed, chance = sum(rows), 0.0, 0.0  # parts of n * n
+    for a, row in enumerate(counts):
+        for b, count in enumerate(row):
+            weight = float(a == b) if weights is None else weights[a][b]
+            observed += weight * count * n
+            chance += weight * rows[a] * columns[b]
+    return None if chance >= n * n else (observed - chance) / (n * n - chance)
+
+
+def _kappa(counts: Sequence[int]) -> float | None:
+    """Of items that both pass, that only the first passes, that only the other one passes, and that both fail."""
+    return cohens_kappa([counts[:2], counts[2:]])
 
 
 def _jackknife(counts: list[int], by_question: list[list[int]]) -> Interval | None:
@@ -124,10 +136,10 @@ def _jackknife(counts: list[int], by_question: list[list[int]]) -> Interval | No
 
     B. Efron, C. Stein, "The jackknife estimate of variance", Annals of Statistics 9 (1981) 586-596.
     """
-    groups, whole = len(by_question), cohens_kappa(*counts)
+    groups, whole = len(by_question), _kappa(counts)
     if groups < 2 or whole is None:
         return None
-    found = [cohens_kappa(*(all_ - own for all_, own in zip(counts, of, strict=True))) for of in by_question]
+    found = [_kappa([all_ - own for all_, own in zip(counts, of, strict=True)]) for of in by_question]
     values = sorted(value for value in found if value is not None)  # sums depend on the order
     if len(values) < groups:
         return None

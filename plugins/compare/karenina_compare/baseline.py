@@ -11,20 +11,19 @@ from karenina_core.errors import BenchmarkError, ConfigError, Problem
 from .plugin import NAME
 
 if TYPE_CHECKING:
+    from karenina_runs.plan.items import Prepared
     from karenina_runs.results.results import VerificationResultSet
     from karenina_runs.summaries.gates import Gate
-
-    from karenina_core.plugin.application import Karenina
 
     from .settings import CompareSettings
 
 
-def asked(app: Karenina) -> Callable[[VerificationResultSet], Sequence[Gate]] | None:
+def asked(prepared: Prepared) -> Callable[[VerificationResultSet], Sequence[Gate]] | None:
     """What gives the gates for the results of a run; None where none are asked for.
 
     Raises ConfigError where the earlier run is missing or cannot be read, before anything is paid for.
     """
-    settings: CompareSettings | None = app.settings(NAME)
+    settings: CompareSettings | None = prepared.app.settings(NAME)
     if settings is None or not (settings.baseline or settings.max_drop is not None or settings.fail_on_regression):
         return None
     if settings.baseline is None:

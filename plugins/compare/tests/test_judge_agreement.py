@@ -48,8 +48,8 @@ def test_two_judges_are_compared_on_the_answers_that_both_have_a_verdict_of() ->
 
 
 def test_kappa_is_that_of_the_textbook_and_none_where_nothing_varies() -> None:
-    assert cohens_kappa(20, 5, 10, 15) == pytest.approx(0.4)
-    assert cohens_kappa(7, 0, 0, 0) is None
+    assert cohens_kappa([[20, 5], [10, 15]]) == pytest.approx(0.4)
+    assert cohens_kappa([[7, 0], [0, 0]]) is None
     (row,) = judge_agreement([*judged("j", [1, 1]), *judged("k", [1, 1])])
     assert (row.agreement.value, row.kappa, row.kappa_interval) == (1.0, None, None)
 

@@ -335,6 +335,32 @@ def test_plugins_that_make_numbers_are_in_it_and_those_that_only_look_are_not(wo
     assert code["karenina-core"]["digest"]
 
 
+class ReadsProse:
+    """A runtime for templates in prose, and the strategy that fills them."""
+
+    name = "prose"
+    languages = frozenset({"prose"})
+    executes_code = False
+    isolation = "no-code"
+    strategy = "prose"
+
+    @hookimpl
+    def karenina_register_template_runtimes(self, registry: Any) -> None:
+        registry.add(self, name="prose")
+
+    @hookimpl
+    def karenina_register_strategies(self, registry: Any) -> None:
+        registry.add("no_such_module:Prose", name="prose")
+
+
+def test_a_runtime_and_its_strategy_count_where_a_template_is_in_its_language(world: Make, make_question: Any) -> None:
+    ours, theirs = make_question(0), make_question(1, answer_template="It says so.", template_language="prose")
+    assert differences(of(world(questions=[ours])), of(world(ReadsProse(), questions=[ours]))) == []
+    before, now = (of(world(*there, questions=[ours, theirs])) for there in ((), (ReadsProse(),)))
+    (name,) = set(now["code"]) - set(before["code"])
+    assert differences(before, now) == [f"the plugin '{name}' is new"]
+
+
 WRAPPING = ["karenina_wrap_call", "karenina_wrap_stage"]
 
 

@@ -24,6 +24,7 @@ from karenina_core.errors import TemplateError, TemplateRefused
 
 from .frames import HEADER, MESSAGE, PART, TOKEN, framed
 from .lockdown import NONE
+from .processors import ANYWHERE, Processors
 from .settings import SandboxSettings
 
 START = (
@@ -89,17 +90,47 @@ class Worker:
     _in: bytearray = field(init=False, factory=bytearray, repr=False)
     _token: bytes = field(init=False, default=bytes(TOKEN), repr=False)
     _most: int = field(init=False, default=MOST_REPLY)
+    _place: int = field(init=False, default=ANYWHERE)
+    """The processor that it is kept on."""
 
     def __attrs_post_init__(self) -> None:
         self._socket.setblocking(False)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
+        self._poll.register(self.server.descriptor, 0)  # that it hangs up: then this one ends, too
         weakref.finalize(self, self._socket.close)
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is there, and has sent nothing that it was not asked for."""
+        """Whether it is there, and its server, and has sent nothing that it was not asked for."""
         return not self._poll.poll(0)
+
+    def quick(self, message: Mapping[str, Any]) -> Any:
+        """The reply to a message, from the processor of the caller; None where it takes longer than `QUICK`: `result`
+        gives it then, and it is computed on any processor. Raises as `send` and `reply` do."""
+        if self.slow:
+            self.slow = False  # perhaps the next one is quick
+            self.send(message)
+            return None
+        processors, here, before = self.server.processors, ANYWHERE, None
+        if processors is not None:  # the number is still that of this process, which was idle a moment ago
+            try:
+                here, before = processors.hold(self.pid, self._place)
+                self._place = here
+            except OSError:
+                processors = self.server.processors = None
+        try:
+            self.send(message)
+            return self.reply(QUICK)
+        except TooLate:
+            self.slow = True
+            if processors is not None:
+                processors.let_go(self.pid)
+                self._place = ANYWHERE
+            return None
+        finally:
+            if processors is not None:
+                processors.release(here, before)
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Begin a call. Raises ValueError and the like for what is no JSON."""
@@ -124,18 +155,15 @@ class Worker:
     def reply(self, milliseconds: float) -> Any:
         """The reply, within that time. Raises TooLate (the call goes on), WorkerEnded and NoReply."""
         end = time.monotonic() + milliseconds / 1000
-        while True:
-            left = max(0.0, end - time.monotonic()) * 1000
-            if not self._poll.poll(left):
-                raise TooLate
+        while milliseconds >= 0 and self._poll.poll(milliseconds):
             if self._out:
                 self._write()
                 if not self._out:
                     self._poll.modify(self._socket, select.POLLIN)
             if self._read():
                 return self._message()
-            if time.monotonic() >= end:  # it may write a byte at a time, and never let this one wait
-                raise TooLate
+            milliseconds = (end - time.monotonic()) * 1000  # it may write a byte at a time, and never let this one wait
+        raise TooLate
 
     def result(self, seconds: float, hard_seconds: float) -> Any:
         """The reply to a call, which is interrupted after so much processor time, and given up after so much on the
@@ -173,14 +201,15 @@ class Worker:
         if not part:
             raise WorkerEnded
         self._in += part
-        if len(self._in) < HEADER.size:
+        found = len(self._in) - HEADER.size
+        if found < 0:
             return False
         (length,) = HEADER.unpack_from(self._in)
         if not TOKEN < length <= self._most:
             raise NoReply(f"a reply of {length} bytes, where {self._most} are the most")
-        if len(self._in) > HEADER.size + length:
+        if found > length:
             raise NoReply("more than a reply")
-        return bool(len(self._in) == HEADER.size + length)
+        return bool(found == length)
 
     def _message(self) -> Any:
         body = bytes(self._in[HEADER.size :])
@@ -198,7 +227,7 @@ class Worker:
             raise NoReply("no JSON object")
         if text.count(b"[") + text.count(b"{") > DEEPEST and _depth(found) > DEEPEST:
             raise NoReply(f"JSON that is deeper than {DEEPEST} levels")
-        return _without_surrogates(found) if b"\\ud" in text.lower() else found
+        return _without_surrogates(found) if b"\\" in text and b"\\ud" in text.lower() else found
 
     def close(self) -> None:
         self._socket.close()
@@ -263,7 +292,7 @@ class Server:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # an interrupt from the keyboard is for the host
             )
-        self._socket, self._descriptor = ours, ours.fileno()
+        self._socket, self.descriptor = ours, ours.fileno()
         self._lock = threading.Lock()
         self._finalizer = weakref.finalize(self, _end, ours, self._process)
         named = {name: (cls.__module__, cls.__qualname__) for name, cls in primitives.items()}
@@ -271,6 +300,10 @@ class Server:
         wanted |= {"primitives": named, "prepared": sorted(prepared)}
         began, _ = self._asked(wanted, STARTING)
         self.notes: Sequence[str] = began["notes"]
+        self.processors: Processors | None = None
+        """For workers, where this process may choose their processors."""
+        with suppress(OSError):
+            self.processors = Processors()
         self.resident = resident(self._process.pid)
 
     @property
@@ -279,9 +312,9 @@ class Server:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not hung up. Asked before every call: to ask for the end of a process takes longer."""
+        """Whether it has not hung up: to ask for the end of its process takes longer."""
         watch = select.poll()
-        watch.register(self._descriptor, 0)
+        watch.register(self.descriptor, 0)
         return self._finalizer.alive and not watch.poll(0)
 
     def fork(self) -> Worker:

@@ -23,32 +23,33 @@ TOKEN = 8
 can pass for a reply."""
 
 
-_write = json.JSONEncoder(default=repr).encode
 _read = json.JSONDecoder().raw_decode
+# Markers against circles, default, encoder of texts, indent, separators, sort_keys, skipkeys, allow_nan.
+_write: Any = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # no stub; JSONEncoder makes one each time
+    None, repr, json.encoder.encode_basestring_ascii, None, ": ", ", ", False, False, True
+)
 
 
 def framed(token: bytes, message: Mapping[str, Any]) -> bytes:
     """A message as it is written. Raises ValueError and the like where it is no JSON."""
-    body = token + _write(message).encode()
+    body = token + "".join(_write(message, 0)).encode()
     return HEADER.pack(len(body)) + body
 
 
 def read_frame(descriptor: int) -> tuple[bytes, Any] | None:
     """Token and message of the next frame of a writer that is trusted, and writes no other one before it has a reply;
     None where the other end is closed."""
-    found, whole = bytearray(), HEADER.size
-    while len(found) < whole:
-        part = os.read(descriptor, max(whole - len(found), PART))
+    found = bytearray()
+    while len(found) < HEADER.size or len(found) < HEADER.size + HEADER.unpack_from(found)[0]:
+        part = os.read(descriptor, PART)
         if not part:
             return None
         found += part
-        if len(found) >= HEADER.size:
-            whole = HEADER.size + HEADER.unpack_from(found)[0]
     message, _ = _read(found[HEADER.size + TOKEN :].decode())
     return bytes(found[HEADER.size : HEADER.size + TOKEN]), message
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, memoryview(data)[written:])

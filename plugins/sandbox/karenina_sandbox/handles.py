@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -82,9 +82,9 @@ class SandboxHandle:
         filled.extracted, filled.refused = values, refused
         return filled
 
-    async def ask(self, filled: SandboxFilled, step: Step | None) -> dict[str, Any]:
+    def ask(self, filled: SandboxFilled, step: Step | None) -> Coroutine[Any, Any, dict[str, Any]]:
         """What the worker replies to a step of a filled template. Raises FillError and TemplateError."""
-        return await self._pool.ask(self._program, partial(_request, filled, step))
+        return self._pool.ask(self._program, partial(_request, filled, step))
 
 
 def _as_text(value: Any) -> Any:

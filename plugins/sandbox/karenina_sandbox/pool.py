@@ -20,7 +20,7 @@ from karenina_template.language.primitives.base import VerificationPrimitive
 from karenina_core.errors import FillError, TemplateError, one_line, shortened
 from karenina_core.ports.threads import in_own_thread
 
-from .connection import QUICK, NoReply, Server, TooLate, Worker, WorkerEnded
+from .connection import NoReply, Server, TooLate, Worker, WorkerEnded
 from .frames import ABSENT
 from .settings import SandboxSettings
 
@@ -50,13 +50,18 @@ class Slots:
         self._waiting: deque[Future[None]] = deque()
         self._lock = threading.Lock()
 
-    async def take(self) -> None:
+    def take(self) -> Future[None] | None:
+        """Take one; where none is free, returns what to `wait` for."""
         with self._lock:
             if self.free > 0:
                 self.free -= 1
-                return
+                return None
             turn: Future[None] = Future()
             self._waiting.append(turn)
+            return turn
+
+    async def wait(self, turn: Future[None]) -> None:
+        """Until one was given to it."""
         try:
             await asyncio.wrap_future(turn)
         except asyncio.CancelledError:
@@ -86,6 +91,8 @@ class Pool:
         self._starting = threading.Lock()
         self._idle: OrderedDict[str, list[Worker]] = OrderedDict()
         """By the key of their program, the last one used at the end."""
+        self._waiting = 0
+        """How many that are."""
         self._spare: list[Worker] = []
         self._coming = 0
         """Spare workers that are being started."""
@@ -116,6 +123,7 @@ class Pool:
             server, self._server = self._server, None
             workers = [*chain.from_iterable(self._idle.values()), *self._spare]
             self._idle.clear()
+            self._waiting = 0
             self._spare.clear()
         for worker in workers:
             worker.close()
@@ -135,9 +143,10 @@ class Pool:
 
     async def begin(self, program: Program) -> tuple[dict[str, Any], str]:
         """The reply to the first request, from a new worker, and how far that is locked. Raises as `ask` does."""
-        await self._slots.take()
+        if (turn := self._slots.take()) is not None:
+            await self._slots.wait(turn)
         try:
-            worker, said = await self._in_thread(partial(self._started, program), lambda made: self._discard(made[0]))
+            worker, said = await self._other(program)
             self._keep(worker, program)
             return said, worker.level
         finally:
@@ -149,19 +158,19 @@ class Pool:
         Raises FillError where data does not fit, and TemplateError for everything else that a template does: errors of
         its own, too much time, the end of its process.
         """
-        await self._slots.take()
-        worker: Worker | None = None
+        if (turn := self._slots.take()) is not None:
+            await self._slots.wait(turn)
         try:
             worker = self._kept(program)
             if worker is None:
-                begun = await self._in_thread(partial(self._started, program), lambda made: self._discard(made[0]))
-                worker = begun[0]
-            said = await self._called(worker, program, request_for(worker))
-        except BaseException:
-            if worker is not None:
-                self._discard(worker)
-            raise
-        else:
+                worker, _ = await self._other(program)
+            try:
+                said: dict[str, Any] | None = worker.quick(request_for(worker))
+                if said is None:
+                    call = partial(worker.result, self.settings.seconds, self.settings.hard_seconds)
+                    said = await self._in_thread(call, lambda _: None)
+            except BaseException as error:
+                raise self._failed(worker, program, error) from None
             if said.get("error") == "time":
                 self._discard(worker)
             else:
@@ -170,25 +179,20 @@ class Pool:
         finally:
             self._slots.release()
 
-    async def _called(self, worker: Worker, program: Program, request: Mapping[str, Any]) -> dict[str, Any]:
-        seconds = self.settings.hard_seconds
-        found: dict[str, Any]
-        try:
-            worker.send(request)
-            if not worker.slow:
-                try:
-                    found = worker.reply(QUICK)
-                    return found
-                except TooLate:
-                    worker.slow = True
-            else:
-                worker.slow = False  # perhaps the next call is quick
-            found = await self._in_thread(partial(worker.result, self.settings.seconds, seconds), lambda _: None)
-            return found
-        except (WorkerEnded, NoReply, TooLate) as error:
-            raise TemplateError(self._end_of(worker, program, error, seconds)) from None
-        except (ValueError, RecursionError) as error:  # of `send`
-            raise FillError(f"the data cannot be given to the template: {error}") from None
+    async def _other(self, program: Program) -> tuple[Worker, dict[str, Any]]:
+        made: tuple[Worker, dict[str, Any]] = await self._in_thread(
+            partial(self._started, program), lambda made: self._discard(made[0])
+        )
+        return made
+
+    def _failed(self, worker: Worker, program: Program, error: BaseException) -> BaseException:
+        """What is raised where a call gave no reply; its worker is ended."""
+        if isinstance(error, WorkerEnded | NoReply | TooLate):
+            return TemplateError(self._end_of(worker, program, error, self.settings.hard_seconds))
+        self._discard(worker)
+        if isinstance(error, TypeError | ValueError | RecursionError):  # of `send`
+            return FillError(f"the data cannot be given to the template: {error}")
+        return error
 
     @staticmethod
     async def _in_thread(call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
@@ -267,25 +271,34 @@ class Pool:
                 if not waiting:
                     return None
                 worker = waiting.pop()
+                self._waiting -= 1
                 if not waiting:
                     del self._idle[program.key]
-            if worker.is_idle and worker.server is self._server and worker.server.runs:
+            if worker.server is self._server and worker.is_idle:
                 return worker
             self._discard(worker)
 
     def _keep(self, worker: Worker, program: Program) -> None:
-        ended = [worker] if worker.large else []
+        if worker.large:
+            self._ended_aside(worker)
+            return
+        ended = []
         with self._lock:
-            if not worker.large:
-                self._idle.setdefault(program.key, []).append(worker)
-                self._idle.move_to_end(program.key)
-            for _ in range(sum(map(len, self._idle.values())) - self.settings.kept):
+            self._idle.setdefault(program.key, []).append(worker)
+            self._idle.move_to_end(program.key)
+            self._waiting += 1
+            while self._waiting > self.settings.kept:
                 key, waiting = next(iter(self._idle.items()))
                 ended.append(waiting.pop(0))
+                self._waiting -= 1
                 if not waiting:
                     del self._idle[key]
-        for other in ended:  # away from the event loop: the server may be starting another one
-            threading.Thread(target=self._discard, args=(other,), name=THREAD, daemon=True).start()
+        for other in ended:
+            self._ended_aside(other)
+
+    def _ended_aside(self, worker: Worker) -> None:
+        """End a worker away from the event loop: the server may be starting another one."""
+        threading.Thread(target=self._discard, args=(worker,), name=THREAD, daemon=True).start()
 
     @staticmethod
     def _discard(worker: Worker) -> None:
@@ -293,9 +306,9 @@ class Pool:
 
     def _checked(self, program: Program, said: dict[str, Any], *, loading: bool = False) -> dict[str, Any]:
         """The reply, where it is no failure. Raises FillError and TemplateError."""
-        kind = said.get("error")
-        if kind is None:
+        if "error" not in said:
             return said
+        kind = said["error"]
         message = shortened(str(said.get("message")), LONGEST)
         if kind == "fill":
             raise FillError(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any
 
 from attrs import field, frozen
@@ -53,20 +54,25 @@ def values_of(said: Mapping[str, Any], names: frozenset[str]) -> tuple[dict[str,
 
 
 def verdict(said: Mapping[str, Any], names: frozenset[str]) -> FieldVerdict:
-    results, scores, strategy = said.get("field_results"), said.get("field_scores"), said.get("composition_strategy")
-    remarks, result, stable = said.get("remarks"), said.get("result"), said.get("stable")
+    try:
+        result, stable, results, scores, strategy, remarks = _verdict_of(said)
+    except KeyError:
+        raise _unusable("the verdict", dict(said)) from None
     usable = (
-        isinstance(result, bool)
-        and isinstance(stable, bool)
+        (result is True or result is False)
+        and (stable is True or stable is False)
         and _are_of(results, names, _is_passed)
         and _are_of(scores, names, _is_credit)
         and (strategy is None or isinstance(strategy, str))
         and isinstance(remarks, list)
-        and all(isinstance(remark, str) for remark in remarks)
+        and (not remarks or all(isinstance(remark, str) for remark in remarks))
     )
     if not usable:
         raise _unusable("the verdict", dict(said))
-    return FieldVerdict(result, results, scores, strategy, tuple(remarks), stable)  # type: ignore[arg-type]  # checked
+    return FieldVerdict(result, results, scores, strategy, tuple(remarks), stable)
+
+
+_verdict_of = itemgetter("result", "stable", "field_results", "field_scores", "composition_strategy", "remarks")
 
 
 def score(said: Mapping[str, Any]) -> float | None:

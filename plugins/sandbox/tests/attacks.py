@@ -283,7 +283,7 @@ PROTOCOL = {
         "        __eq__ = __repr__ = __bool__\n    return Yes()"
     ),
     "its own encoder": (
-        "import karenina_sandbox.frames as frames\n    frames._write = lambda said: '[' * 90 + ']' * 90\n"
+        "import karenina_sandbox.frames as frames\n    frames._write = lambda *said: '[' * 90 + ']' * 90\n"
         "    return True"
     ),
     "at the end": (

@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,12 +24,14 @@ from karenina_core.errors import TemplateError
 Answer = Callable[[bytes], Any]
 """`answer(data)`: what the host makes of what a worker writes, in which `TOKEN` stands for that of the request."""
 MARK = b"@@TOKEN@"
+SERVER: Any = SimpleNamespace(descriptor=os.open(os.devnull, os.O_RDONLY))
+"""One that does not hang up; no call reaches it."""
 
 
 @pytest.fixture
 def answer() -> Iterator[Answer]:
     ours, theirs = socket.socketpair()
-    worker = Worker(os.getpid(), None, socket=ours)  # type: ignore[arg-type]  # no call reaches a server
+    worker = Worker(os.getpid(), SERVER, socket=ours)
 
     def write(data: bytes) -> Any:
         worker.send({"do": "use"})
@@ -83,7 +86,7 @@ def test_half_a_reply_is_late_and_none_is_the_end(answer: Answer) -> None:
 
 def test_a_reply_that_comes_byte_by_byte_holds_up_nothing() -> None:
     ours, theirs = socket.socketpair()
-    worker = Worker(os.getpid(), None, socket=ours)  # type: ignore[arg-type]  # no call reaches a server
+    worker = Worker(os.getpid(), SERVER, socket=ours)
     worker.send({"do": "use"})
     theirs.sendall(HEADER.pack(MOST_REPLY))
 
@@ -106,7 +109,7 @@ def test_a_reply_that_comes_byte_by_byte_holds_up_nothing() -> None:
 
 def test_a_closed_connection_is_the_end_of_a_worker() -> None:
     ours, theirs = socket.socketpair()
-    worker = Worker(os.getpid(), None, socket=ours)  # type: ignore[arg-type]  # no call reaches a server
+    worker = Worker(os.getpid(), SERVER, socket=ours)
     theirs.close()
     assert not worker.is_idle
     with pytest.raises(WorkerEnded):

@@ -74,7 +74,7 @@ class DeclarativeRuntime:
 
     async def load(self, text: str, primitives: Mapping[str, type]) -> ModelHandle:
         """Check the description and make a template class of it. Raises TemplateError with every problem."""
-        if len(text) <= SHORT and not any(name in text for name, cls in primitives.items() if _may_take_long(cls)):
+        if len(text) <= SHORT and not [n for n, cls in primitives.items() if n in text and _may_take_long(cls)]:
             return self._loaded(text, primitives)
         return (await in_own_thread(lambda: self._loaded(text, primitives), THREAD)).result()
 
@@ -84,7 +84,8 @@ class DeclarativeRuntime:
             raise _refusal(problems)
         shape = _shapes.get(_shape_key(spec), lambda: _template_class(spec.class_name, declared))
         fields = {name: info for name, (_, info) in declared.items()}
-        return open_class(shape.template(fields, strategy), self.isolation)
+        lent = shape.template(fields, strategy)
+        return open_class(lent.cls, self.isolation, keep=lent)
 
 
 def template_problems(text: str, primitives: Mapping[str, type]) -> Sequence[Problem]:
@@ -158,19 +159,24 @@ def _refusal(problems: Sequence[Problem]) -> TemplateError:
     return TemplateError("\n".join(str(problem) for problem in problems))
 
 
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
+    return found
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not JSON; write a finite number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_read_object, parse_constant=_refuse_constant)
+
+
 def _read(text: str) -> dict[str, Any]:
-    def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
-        return found
-
-    def refuse_constant(word: str) -> None:
-        raise ValueError(f"{word} is not JSON; write a finite number")
-
     try:
-        described = json.loads(text, object_pairs_hook=read_object, parse_constant=refuse_constant)
+        described = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise TemplateError(f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
     except (ValueError, RecursionError) as error:

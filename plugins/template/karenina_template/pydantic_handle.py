@@ -16,16 +16,17 @@ from karenina_core.errors import TemplateError, did_you_mean
 from karenina_core.ports.threads import Ended, in_own_thread
 
 from .language.answer import BaseAnswer, give_evidence, set_by_author, written_by_author
-from .language.author_code import author_code
+from .language.author_code import AUTHORS, author_code, blamed
 from .language.extraction import copied, extraction_class, fill, judge_schema, keys_of
 from .language.primitives.base import to_spec
 from .language.strategies import AllOf, fields_of, strategy_name
 from .language.to_json import plain
 from .language.verification import Comparison, Evidence, Finding, check_evidence, check_values, conclude, remarks_on
-from .lint.lint import lint_schema
+from .lint.lint import lint_reading
 from .lint.patterns import accepted_by
+from .lint.positions import Reading, read_schema
 from .rules import check_class, null_warnings
-from .shapes import schema_of_shape
+from .shapes import shape_of
 
 THREAD = "karenina-template"
 """What may take long (checks of a template, searches for its patterns) holds up no other item there."""
@@ -45,26 +46,33 @@ def open_class(cls: type[BaseAnswer], isolation: str, keep: object = None, aside
     with author_code("preparing the template", module):
         extraction_class(cls)
         correct = check_class(cls)
-        schema = schema_of_shape(cls) or plain(judge_schema(cls))
+        schema, reading = _schema_of(cls)
     expected = {name: verification.ground_truth for name, verification in cls.__verified__.items()} | correct
     keys = keys_of(cls)
     # A placeholder in place of a ground truth gives nothing away.
     judged = {name: value for name, value in expected.items() if name in keys or name not in cls.__verified__}
     accepted = accepted_by(cls.__verified__)
     hints = {name: found.hint for name, found in cls.__verified__.items() if found.hint and name in keys}
-    findings = lint_schema(schema, judged, keys=keys, hints=hints, accepted=accepted)
+    findings = lint_reading(reading, judged, keys=keys, hints=hints, accepted=accepted)
     leaks = [str(finding) for finding in findings if finding.severity == "leak"]
     return ModelHandle(
         cls=cls,
         isolation=isolation,
         warnings=(*leaks, *_left_out(cls), *null_warnings(cls, correct)),
-        fields=tuple(_field(cls, name) for name in keys),
-        trace_fields=tuple(_field(cls, name) for name in cls.__verified__ if name not in keys),
+        fields=tuple([_field(cls, name) for name in keys]),
+        trace_fields=tuple([_field(cls, name) for name in cls.__verified__ if name not in keys]),
         schema=json.dumps(schema),
         ground_truth=json.dumps(plain(expected)),
         keep=keep,
         aside=aside,
     )
+
+
+def _schema_of(cls: type[BaseAnswer]) -> tuple[dict[str, Any], Reading]:
+    if (shape := shape_of(cls)) is not None:
+        return shape.described(cls)
+    schema = plain(judge_schema(cls))
+    return schema, read_schema(schema)
 
 
 def _left_out(cls: type[BaseAnswer]) -> list[str]:
@@ -85,6 +93,7 @@ class ModelHandle:
     """A loaded template class. Shared by all items; nothing in it changes."""
 
     cls: type[BaseAnswer] = field(repr=False)
+    """The template's as long as the handle is there."""
     isolation: str
     warnings: tuple[str, ...] = ()
     """What an author should look at, though the template can be used."""
@@ -150,14 +159,17 @@ class ModelFilled:
         return dict(self._values)
 
     def accepting(self, fields: Collection[str]) -> ModelFilled:
-        # Filled again: the author's code may have changed this one.
+        known = self._evidence
+        evidence = Evidence(known.trace, known.said, known.similarities, known.accepted | frozenset(fields))
+        answer = self._filled_again(evidence.accepted)
+        return ModelFilled(self._handle, answer, self._values, self._data, evidence)
+
+    def _filled_again(self, accepted: Collection[str]) -> BaseAnswer:
+        """From the same data: the author's code may have changed the answer that there is."""
         answer = fill(self._handle.cls, self._data)
-        accepted = self._evidence.accepted | frozenset(fields)
         for name in accepted:
             answer.__dict__[name] = _expected(answer, name)
-        known = self._evidence
-        evidence = Evidence(known.trace, known.said, known.similarities, accepted)
-        return ModelFilled(self._handle, answer, self._values, self._data, evidence)
+        return answer
 
     def not_acceptable(self) -> dict[str, str]:
         """The fields that `accepting` refuses, and why."""
@@ -185,39 +197,43 @@ class ModelFilled:
         self._comparison = conclude(verified, self._handle.cls.__tree__, findings)
         return self._comparison
 
-    def _show(self, compared: Comparison) -> None:
-        """Let the author's code see the trace fields, as what was found there."""
-        for item in self._handle.trace_fields():
-            expected = self._answer.__verified__[item.name].ground_truth
-            self._answer.__dict__[item.name] = expected is compared.results[item.name]
-        give_evidence(self._answer, self._evidence)
+    def _asked(self, answer: BaseAnswer, method: str, compared: Comparison) -> Any:
+        """What the author's code says that sees the trace fields, as what was found there."""
+        for item in self._handle._trace_fields:
+            expected = answer.__verified__[item.name].ground_truth
+            answer.__dict__[item.name] = expected is compared.results[item.name]
+        give_evidence(answer, self._evidence)
+        return self._call(answer, method)
 
-    def _call(self, method: str, *arguments: Any) -> Any:
-        with author_code(f"{method}()", self._handle.cls.__module__):
-            return getattr(self._answer, method)(*arguments)
+    def _call(self, answer: BaseAnswer, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(answer, method)(*arguments)
+        except TemplateError:
+            raise
+        except AUTHORS as error:
+            raise blamed(f"{method}()", self._handle.cls.__module__, error) from error
 
     async def verify(
         self, trace: str, *, said: str | None = None, similarities: Mapping[str, float] | None = None
     ) -> FieldVerdict:
         self._evidence = Evidence(trace, said, dict(similarities or {}), self._evidence.accepted)
         self._comparison = None
-        if any(found.primitive.may_take_long for found in self._handle.cls.__verified__.values()):
+        verified = self._handle.cls.__verified__
+        if verified and any(found.primitive.may_take_long for found in verified.values()):
             compared = (await self._handle.aside(self._compared, THREAD)).result()
         else:
             compared = self._compared()
         if not written_by_author(self._handle.cls, "verify"):
             strategy = strategy_name(self._handle.cls.__strategy__)
             return FieldVerdict(compared.passed, compared.results, compared.scores, strategy, self._warnings)
-        self._show(compared)
-        result = self._call("verify")
+        result = self._asked(self._answer, "verify", compared)
         if result is not True and result is not False:
             raise TemplateError(
                 f"verify() returned {result!r}; it must return True or False, so write return bool(...)"
             )
         try:  # a random number, or what an earlier call has left behind, would change the result
-            again = self.accepting(())
-            again._show(compared)
-            stable = again._call("verify") is result
+            again = self._filled_again(self._evidence.accepted)
+            stable = self._asked(again, "verify", compared) is result
         except TemplateError:
             stable = False
         return FieldVerdict(result, compared.results, compared.scores, remarks=self._warnings, stable=stable)
@@ -225,8 +241,7 @@ class ModelFilled:
     async def granular(self) -> float | None:
         if not written_by_author(self._handle.cls, "verify_granular"):
             return self._compared().granular if self._answer.__verified__ else None
-        self._show(self._compared())
-        score = self._call("verify_granular")
+        score = self._asked(self._answer, "verify_granular", self._compared())
         if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= sys.float_info.max:
             raise TemplateError(f"verify_granular() returned {score!r}; it must return a finite number")
         return float(score)
@@ -234,9 +249,9 @@ class ModelFilled:
     async def regex(self, trace: str) -> RegexVerdict:
         plain_search = self._handle.cls.verify_regex is BaseAnswer.verify_regex
         if plain_search and set_by_author(self._answer, "regex"):
-            found = (await self._handle.aside(lambda: self._call("verify_regex", trace), THREAD)).result()
+            found = (await self._handle.aside(lambda: self._call(self._answer, "verify_regex", trace), THREAD)).result()
         else:
-            found = self._call("verify_regex", trace)
+            found = self._call(self._answer, "verify_regex", trace)
         if not isinstance(found, Mapping) or not isinstance(found.get("success"), bool):
             raise TemplateError(
                 f"verify_regex() returned {found!r}; it must return a dict with success, results and details"
@@ -252,10 +267,10 @@ class ModelFilled:
         if success is None and patterns is None:
             return True
         try:
-            again = self.accepting(())
+            again = self._filled_again(self._evidence.accepted)
             if success is None:
-                return bool(set_by_author(again._answer, "regex") == patterns)
-            found = again._call("verify_regex", trace)
+                return bool(set_by_author(again, "regex") == patterns)
+            found = self._call(again, "verify_regex", trace)
             return isinstance(found, Mapping) and found.get("success") is success
         except TemplateError:
             return False

@@ -35,7 +35,7 @@ from .language.primitives.numeric import (
 from .language.searches import pattern_problems
 from .language.to_json import plain, shown
 from .language.verification import Verification
-from .shapes import schema_of_shape
+from .shapes import shape_of
 
 _NEAR = (DateTolerance, NumericGraded, NumericMaximum, NumericMinimum, NumericThresholdGraded, NumericTolerance)
 """What accepts more than the ground truth, so that this need not be a value which the field can hold."""
@@ -174,7 +174,7 @@ def check_class(cls: type[BaseAnswer]) -> dict[str, Any]:
     Of a template that shares its shape with another one only what is its own is looked at: it has no hook, and no
     method of an author's. Raises TemplateError naming everything that is wrong.
     """
-    if schema_of_shape(cls) is not None:
+    if shape_of(cls) is not None:
         if problems := rehearsal_problems(cls):
             raise TemplateError(f"class {cls.__name__}: " + "; ".join(problems))
         return {}

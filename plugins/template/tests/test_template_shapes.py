@@ -12,9 +12,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from karenina_runs.plan.templates import KEPT, TemplateLoader
-from karenina_template import declarative_templates, shapes
+from karenina_template import declarative_templates, pydantic_handle, shapes
 from karenina_template.declarative_templates import DeclarativeRuntime
 from karenina_template.language.specs import template_spec
+from karenina_template.lint.positions import read_schema
 from karenina_template.pydantic_handle import ModelHandle, open_class
 from karenina_vocabulary.kinds import PrimitiveRegistry
 from pydantic._internal import _model_construction
@@ -103,8 +104,13 @@ def test_a_template_of_a_shape_that_is_known_is_the_one_that_it_is_alone(
             before = load(first, primitives)
         except TemplateError:
             return
-        own = before.ground_truth()
-        assert seen(load(second, primitives), reply) == alone
+        own, known = before.ground_truth(), load(second, primitives)
+        assert seen(known, reply) == alone
+        shape = shapes.shape_of(known.cls)
+        assert shape is not None
+        schema, reading = shape.described(known.cls)
+        assert schema == known.schema()
+        assert reading.places == read_schema(schema).places
         assert before.ground_truth() == own
 
 
@@ -140,6 +146,46 @@ def test_pydantic_makes_two_classes_of_a_shape_however_many_templates_have_it(
     assert made == ["Answer", "Answer"]
     assert [handle.ground_truth()["count"] for handle in handles] == list(range(20))
     assert len({handle.fields()[0].description for handle in handles}) == 20
+
+
+def test_the_class_of_a_template_that_is_gone_is_that_of_the_next_one(
+    primitives: dict[str, type], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the collector would remove it, and that seldom looks in a run: what a run holds would grow."""
+    monkeypatch.setattr(declarative_templates, "_shapes", shapes.Shapes())
+    first, second = load(numbered(1), primitives), load(numbered(2), primitives)
+    left, kept = first.cls, second.cls
+    assert left is not kept
+    gc.disable()
+    try:
+        del first
+        third, fourth = load(numbered(3), primitives), load(numbered(4), primitives)
+    finally:
+        gc.enable()
+    assert third.cls is left
+    assert fourth.cls not in (left, kept)
+    for number, handle in ((2, second), (3, third), (4, fourth)):
+        assert handle.fields()[0].description == f"How many in year {number}"
+        for reply, right in ((number, True), (number + 1, False)):
+            filled = asyncio.run(handle.build({"count": reply}))
+            assert asyncio.run(filled.verify("")).result is right
+
+
+def test_the_schema_of_a_shape_is_taken_apart_once(
+    primitives: dict[str, type], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Any] = []
+
+    def counted(schema: Any) -> Any:
+        taken.append(schema)
+        return read_schema(schema)
+
+    for module in (shapes, pydantic_handle):
+        monkeypatch.setattr(module, "read_schema", counted)
+    monkeypatch.setattr(declarative_templates, "_shapes", shapes.Shapes())
+    for number in range(1980, 2000):
+        assert "names the expected value" in " ".join(load(numbered(number), primitives).warnings)
+    assert len(taken) == 1
 
 
 def test_shapes_that_were_not_used_for_long_are_forgotten() -> None:

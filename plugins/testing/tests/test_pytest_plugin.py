@@ -103,6 +103,7 @@ def karenina_register_primitives(registry):
 def test_a_failing_example_is_replayed_first_from_the_database_of_hypothesis(site: Site, tmp_path: Path) -> None:
     """The first value of all is none that fails; in the second run it is one."""
     environment = {**site("planted", PRIMITIVE), "SEEN": str(tmp_path / "seen")}
+    environment |= {"HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path / "kept")}
     words = ("--karenina", "planted", "-k", "Planted.errors", "--hypothesis-profile", "default")  # that of CI has none
     first = []
     for _ in range(2):
@@ -113,7 +114,7 @@ def test_a_failing_example_is_replayed_first_from_the_database_of_hypothesis(sit
     assert not (isinstance(first[0], str) and len(first[0]) > 3)
     assert isinstance(first[1], str)
     assert len(first[1]) > 3
-    assert any((tmp_path / ".hypothesis" / "examples").iterdir())
+    assert any((tmp_path / "kept" / "examples").iterdir())
 
 
 def test_a_run_of_pytest_that_does_not_use_it_imports_nothing() -> None:

@@ -13,14 +13,13 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_compare.agreement import cohens_kappa
 from karenina_runs.summaries.intervals import wilson
 from karenina_trust.certificates.certify import certify, check_labels
 from karenina_trust.certificates.document import document, read_certificate
 from karenina_trust.certificates.readings import CAUSES, field_check, findings, same_reading
 from karenina_trust.certificates.rows import Row, exact_chance, row_of
 from karenina_trust.certificates.samples import Beside, beside
-from karenina_trust.estimators import Ratings, Sample, cohen_kappa, people_alone, ppi_plus
+from karenina_trust.estimators import Sample, people_alone, ppi_plus
 from karenina_trust.labels.answers import answers_of
 from karenina_trust.labels.file import Label, LabelFile, read_labels
 from karenina_trust.labels.plan import draw
@@ -118,15 +117,35 @@ def test_strata_count_with_their_shares_and_say_nothing_of_sensitivity_in_genera
     assert "which strata drew unevenly" in row.warnings[-1]
 
 
-def test_few_labels_have_the_wider_interval_and_say_so() -> None:
-    found = world(300, 25, 0.85)
+def test_few_labels_of_scores_have_the_wider_interval_and_say_so() -> None:
+    """Intervals of passes and failures are of no normal theory, and wide enough as they are."""
+    chance = Random(2)
+    scores = [chance.choice((0.0, 0.0, 0.0, 1.0, 5.0)) for _ in range(300)]
+    found = table(scores, {place: score if place % 9 else 5 - score for place, score in enumerate(scores[:25])})
     row = row_of(found, drawn=True)
     plain, wide = ppi_plus(found.sample()).interval, row.estimates["ppi++"].interval
     assert plain is not None
     assert wide is not None
+    assert (wide.low, wide.high) != (plain.low, plain.high)
     assert wide.low <= plain.low <= plain.high <= wide.high
-    assert "few labels (25 labels)" in row.warnings[-1]
-    assert not row_of(world(300, 80, 0.85), drawn=True).warnings
+    assert "few labels (25)" in row.warnings[-1]
+    passes = row_of(world(300, 25, 0.85), drawn=True)
+    assert passes.certified == ppi_plus(world(300, 25, 0.85).sample())
+    assert not passes.warnings
+
+
+def test_labels_drawn_by_verdict_use_the_judge_without_a_correction() -> None:
+    found = world(300, 300, 0.9)
+    labels = {place: own for place, own in enumerate(found.people) if place < 120}
+    by_verdict = table(found.said, labels, strata=[str(said) for said in found.said])
+    row = row_of(by_verdict, drawn=True)
+    assert row.recommended == "people"
+    assert "answers were drawn by what the judge says" in row.reason
+    wide = people_alone(evolve(by_verdict, strata=("all",) * 300).sample()).interval
+    assert row.certified is not None
+    assert row.certified.interval is not None
+    assert wide is not None
+    assert row.certified.interval.high - row.certified.interval.low < 0.8 * (wide.high - wide.low)
 
 
 def test_labels_that_look_like_no_draw_are_named() -> None:
@@ -187,17 +206,6 @@ def test_what_most_people_say_decides_on_the_class_of_an_answer() -> None:
     assert row.classes == plain.classes
     assert row.estimates["rogan-gladen"] == plain.estimates["rogan-gladen"]
     assert row.estimates["people"].value != plain.estimates["people"].value
-
-
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60))
-@settings(max_examples=60, deadline=None)
-def test_both_kappas_are_one(pairs: list[tuple[bool, bool]]) -> None:
-    """That of `karenina_compare`, from four counts, and that of the estimators, from ratings."""
-    counts = [sum(pair == cell for pair in pairs) for cell in ((1, 1), (1, 0), (0, 1), (0, 0))]
-    mine, theirs = cohen_kappa(Ratings.of(pairs)), cohens_kappa(*counts)
-    assert (mine is None) == (theirs is None)
-    if mine is not None:
-        assert mine == pytest.approx(theirs, abs=1e-12)
 
 
 @pytest.fixture(scope="session")

@@ -44,12 +44,12 @@ def certified(
 def verified(certified: Any, command: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
     """Verify again beside the certificate; `benchmark` and `answers` in place of those of the certified run."""
 
-    def call(*options: Any, least: float = 0.2, benchmark: Path | None = None) -> Any:
+    def call(*options: Any, least: float = 0.2, benchmark: Path | None = None, gate: bool = True) -> Any:
         traces = certified.path.parent / "answers.json"
+        gates = ("--certificate", certified.path / "certificate.json", "--min-certified-rate", least) if gate else ()
         return command(
             *("verify", benchmark or certified.benchmark, "--interface", "manual", "--manual-traces", traces),
-            *("--out", tmp_path / "again", "--quiet", "--certificate", certified.path / "certificate.json"),
-            *("--min-certified-rate", least, *options),
+            *("--out", tmp_path / "again", "--quiet", *gates, *options),
         )
 
     return call
@@ -87,11 +87,21 @@ def test_a_change_makes_every_gate_on_its_certificate_fail(
 ) -> None:
     options, about, reason = CHANGES[what]
     benchmark = make_benchmark(tmp_path / "changed.jsonld", ITEMS, **about) if about else None
-    done = verified(*options, benchmark=benchmark, least=0.0)
-    assert done.exit_code == 4, done.output
-    assert "certified rate" in done.output
-    assert "does not hold for this run" in done.output
-    assert reason in done.output
+    refused = verified(*options, benchmark=benchmark, least=0.0)
+    assert refused.exit_code == 1, refused.output
+    assert "does not hold for this run" in refused.output
+    assert reason in refused.output
+    assert not (tmp_path / "again").exists()  # before a model was asked
+    done = verified(*options, benchmark=benchmark, gate=False)
+    assert done.exit_code == 0, done.output
+    held, results = (
+        read_certificate(certified.path / "certificate.json"),
+        VerificationResultSet.load(tmp_path / "again"),
+    )
+    (gate,) = gates_of(held, results, 0.0)
+    assert not gate.passed
+    assert "does not hold for this run" in gate.message
+    assert reason in gate.message
     for name in ("certificate.json", "labels.json"):
         shutil.copy(certified.path / name, tmp_path / "again" / name)
     labels = command("certify", tmp_path / "again")
@@ -102,6 +112,42 @@ def test_a_change_makes_every_gate_on_its_certificate_fail(
     compared = command("compare", certified.path, tmp_path / "again", "--unchanged", *named, *gate)
     assert compared.exit_code == 4, compared.output
     assert "certificate.json does not hold: " in compared.output
+
+
+@pytest.mark.parametrize(("change", "code"), [("unused", 0), ("used", 1)])
+def test_only_code_that_judged_makes_a_certificate_stale(
+    verified: Callable[..., Any], certified: Any, tmp_path: Path, change: str, code: int
+) -> None:
+    """The plain judge of this very package is installed, and judged nothing."""
+    document = json.loads((certified.path / "certificate.json").read_text("utf-8"))
+    known = document["binding"]["code"]
+    assert "verify-template" in known
+    assert not [name for name, about in known.items() if "karenina-trust" in (name, about["distribution"])]
+    if change == "used":
+        known["verify-template"]["digest"] = "another"
+    other = tmp_path / "certificate.json"
+    other.write_text(json.dumps(document), "utf-8")
+    done = verified("--certificate", other)
+    assert done.exit_code == code, done.output
+    assert ("(plugin 'verify-template') has changed" in done.output) == (change == "used")
+
+
+def test_results_without_a_fingerprint_have_no_certificate(
+    certified: Any, command: Callable[..., Any], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(certified.path, run)
+    (run / "fingerprint.json").unlink()
+    why = f"{run} has no fingerprint.json, which says what its judge, prompt, templates and rubric were"
+    done = command("certify", run)
+    assert done.exit_code == 1
+    assert why in " ".join(done.output.split())
+    (gate,) = gates_of(read_certificate(run / "certificate.json"), VerificationResultSet.load(run), 0.0)
+    assert not gate.passed
+    assert why in gate.message
+    compared = command("compare", certified.path, run, "--set", "plugins.certificates.min_rate=0.1")
+    assert compared.exit_code == 4
+    assert why in " ".join(compared.output.split())
 
 
 def test_other_answers_of_the_same_model_are_corrected_by_what_labels_found(certified: Any) -> None:
@@ -168,6 +214,10 @@ def test_compare_says_the_certified_difference_and_holds_gates_against_it(
     assert shown.exit_code == 0
     assert "Certified: what people would say" in shown.output
     assert "-0.100" in shown.output
+    for form in ("markdown", "junit", "github"):
+        written = command("compare", certified.path, other, "--format", form).output
+        assert "what people would say" in written, form
+        assert "-0.100" in written, form
     (other / "certificate.json").unlink()
     assert "Certified" not in command("compare", certified.path, other).output
     failed = command("compare", certified.path, other, *gate)

@@ -177,6 +177,19 @@ def test_questions_are_drawn_whole_for_a_corrected_rate() -> None:
     assert clustered.interval.high - clustered.interval.low > 1.5 * (alone.interval.high - alone.interval.low)
 
 
+def test_labels_of_few_questions_say_less_of_a_judge_than_as_many_of_others() -> None:
+    """The judge is right on all ten answers to a question or on none of them: there are 12 questions to go by."""
+    right = [question % 3 > 0 for question in range(12) for _ in range(10)]
+    people = [float(place % 2) for place in range(120)]
+    judge = [label if own else 1 - label for label, own in zip(people, right, strict=True)]
+    apart = class_rates(Sample.of(judge, people))
+    together = class_rates(Sample.of(judge, people, [place // 10 for place in range(120)]))
+    assert (apart.informed, apart.refusal()) == (pytest.approx(4 / 3), "")
+    assert "the judge says little" in together.refusal()
+    error = float(np.std([2.0 * own for own in right[::10]], ddof=1)) / 12**0.5  # both rates are 1 or 0 in a question
+    assert together.informed_low == pytest.approx(4 / 3 - 2.2009852 * error, abs=1e-6)
+
+
 ratings = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40)
 
 

@@ -79,6 +79,12 @@ def attack(folder: Path, server: ScriptedServer, *more: object) -> tuple[int, di
     return ended.exit_code, {**found, **{row["style"]: row for row in found["judges"]}}
 
 
+def code_of(run: Path) -> dict[str, Any]:
+    """What made the numbers of the run that judged the attacks."""
+    found: dict[str, Any] = json.loads((run / "fingerprint.json").read_text("utf-8"))["code"]
+    return found
+
+
 def rates(row: dict[str, Any], what: str) -> dict[str, float]:
     return {family: found[what]["rate"] for family, found in row["families"].items()}
 
@@ -131,6 +137,7 @@ def test_the_plain_judge_is_tried_beside_and_sees_the_answer_as_it_is(tmp_path: 
     assert rates(found["holistic"], "success") == {"delimiters": 1.0}
     assert rates(found["holistic"], "false_alarms") == {"delimiters": 0.0}
     assert len(plain) == len(server.requests) / 2
+    assert "holistic-judgment" in code_of(tmp_path / "r")
     assert all("Reference answer: Gene: " in text and "Whatever it says" not in text for text in plain)
 
 
@@ -144,6 +151,7 @@ def test_no_alarm_on_a_perfect_judge_and_controls_show_one_that_accepts_anything
     assert code == (4 if obeys_any else 0)
     assert rates(found["templates"], "success") == rates(found["templates"], "false_alarms") == {"delimiters": alarms}
     assert "holistic" not in found
+    assert "holistic-judgment" not in code_of(tmp_path / "r")
 
 
 def test_errors_of_the_judge_and_answers_that_pass_anyway_are_apart(tmp_path: Path) -> None:

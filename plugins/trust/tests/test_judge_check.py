@@ -223,13 +223,19 @@ def test_a_run_of_the_same_templates_shows_the_check_in_its_report(tmp_path: Pat
     fingerprint = json.loads((run / "fingerprint.json").read_text("utf-8"))
     fingerprint["models"]["parsing"]["openai_endpoint:m"]["temperature"] = 1.5
     (run / "fingerprint.json").write_text(json.dumps(fingerprint), "utf-8")
-    keep(run, found)
+    judge = found["judges"][0]
+    keep(run, {**found, "judges": [{**judge, "errors": 2}]})
     (section,) = sections(run)
+    trials = judge["trials"]
+    assert f"m: 2 of {trials} answers have no usable reply and are in no rate." in " ".join(section.before)
     assert section.before[0].startswith(
         "The judge had other settings in the check: the parsing model openai_endpoint:m"
     )
     fingerprint["settings"]["features"] = ["abstention"]
     (run / "fingerprint.json").write_text(json.dumps(fingerprint), "utf-8")
     assert sections(run)[0].before[-1].startswith("This check does not hold any more: the setting features was")
+    (run / "fingerprint.json").unlink()
+    assert "does not hold any more" in sections(run)[0].before[-1]
+    assert "has no fingerprint.json, which says what its judge" in sections(run)[0].before[-1]
     (run / NAME).write_text("{}", "utf-8")
-    assert f"{run / NAME} cannot be read: 'binding'" in sections(run)[0].before[0]
+    assert f"{run / NAME} cannot be read: 'judges'" in sections(run)[0].before[0]

@@ -44,7 +44,7 @@ def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     the right values in other forms, and to give nothing away. No model is called.
 
     Exit code 1: a template cannot be used, or the file cannot be written. 4: a template is not proven, or was not
-    checked.
+    checked, or no question has one.
     """
     from .report import run
 

@@ -63,18 +63,20 @@ def run(path: Path, options: Mapping[str, Any]) -> int:
         ids = [question.id for question in benchmark]
         chosen = ids if options["questions"] is None else select_questions(options["questions"], ids)
         found = asyncio.run(proven(app, benchmark, chosen, code_policy(benchmark, trusted=options["trust"])))
-        if options["write"]:
-            tried = [proof for proof in found if proof.state in ("proven", "not_proven")]
+        tried = [proof for proof in found if proof.state in ("proven", "not_proven")]
+        if tried and options["write"]:
             benchmark = benchmark.with_questions(with_proof(benchmark.question(p.question), p) for p in tried)
             benchmark.save(path, app=app)
         parts = [_summary(benchmark.name, found), "", *_tables(benchmark, found)]
-        if options["write"]:
+        if tried and options["write"]:
             parts.append(f"The figures are in {path}.")
+        if all(proof.state == "no_template" for proof in found):
+            parts.append("Nothing was proven; `karenina benchmark draft` writes templates.")
         print_found(_document(benchmark, found), parts, out, as_json=options["as_json"])
     states = {proof.state for proof in found}
     if "unusable" in states:
         return COULD_NOT_RUN
-    return GATE_FAILED if states & {"not_proven", "not_checked"} else OK
+    return OK if "proven" in states and not states & {"not_proven", "not_checked"} else GATE_FAILED
 
 
 def proof_section(app: Karenina, benchmark: BenchmarkData, ids: Sequence[str], policy: CodePolicy) -> Section:

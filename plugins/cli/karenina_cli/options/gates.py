@@ -1,7 +1,8 @@
 """Options that say what a run must come to, and what becomes of them.
 
-Other packages add gates by an entry point of the group `karenina.gates`: a function `asked(app)` that gives None, or
-what gives the gates for the results of the run. It is called before anything is paid for, and raises ConfigError.
+Other packages add gates by an entry point of the group `karenina.gates`: a function `asked(prepared)`, of the run that
+is about to begin, that gives None, or what gives the gates for its results. It is called before anything is paid for,
+and raises ConfigError.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def asked_gates(prepared: Prepared, options: Mapping[str, Any]) -> Callable[[Ver
 
     limits, chosen = run_limits(options), {question.id: question.keywords for question in prepared.questions}
     must_pass = must_pass_ids(limits, chosen, prepared.config.replicate_count, prepared.mode)
-    more = [judge for _, asked in usable(GROUP, "gate") if (judge := asked(prepared.app)) is not None]
+    more = [judge for _, asked in usable(GROUP, "gate") if (judge := asked(prepared)) is not None]
 
     def judged(results: VerificationResultSet) -> Sequence[Gate]:
         own = run_gates(results, prepared.planned, limits, must_pass)

@@ -14,6 +14,8 @@ from karenina_cli.output import printable
 from karenina_runs.summaries.gates import Gate
 from karenina_runs.summaries.intervals import Interval
 
+from karenina_core.plugin.command_line import Section
+
 from .values import Answers, Comparison, Flip, Question, Row
 from .wording import change, headline, line, models, notable
 
@@ -81,8 +83,9 @@ def _answers(side: str, answers: Answers) -> dict[str, Any]:
     return {f"{name}_{side}": value for name, value in columns.items()}
 
 
-def junit(comparison: Comparison, gates: Sequence[Gate]) -> str:
-    """One suite of gates, and one for each row with a test case for each question; the XML has its declaration.
+def junit(comparison: Comparison, gates: Sequence[Gate], sections: Sequence[Section] = ()) -> str:
+    """One suite of gates, one for each row with a test case for each question, and one for each section of another
+    package with a passed test case for each row of it; the XML has its declaration.
 
     A question that got worse is a failure, one that ended in an error in B alone an error, and one without a value on
     some other ground skipped. The gates alone decide how the command ends.
@@ -103,7 +106,16 @@ def junit(comparison: Comparison, gates: Sequence[Gate]) -> str:
         name = f"{models(row.pair)}: {row.metric}"
         cases = [_question(q, flips.get((row.pair, row.metric, q.id)), row, name) for q in row.by_question]
         _suite(root, name, cases)
+    for section in sections:
+        cases = [_case(section.title, ", ".join(cells[:2])) for cells in section.rows]
+        for case, cells in zip(cases, section.rows, strict=True):
+            ElementTree.SubElement(case, "system-out").text = _text(_named(section, cells))
+        _suite(root, section.title, cases)
     return _document(root)
+
+
+def _named(section: Section, cells: Sequence[str]) -> str:
+    return "; ".join(f"{name}: {cell}" for name, cell in zip(section.columns, cells, strict=True) if cell)
 
 
 def joined(one: str, other: str) -> str:
@@ -154,8 +166,9 @@ def _text(text: str) -> str:
     return NO_XML.sub("\ufffd", printable(text))
 
 
-def github(comparison: Comparison, gates: Sequence[Gate]) -> str:
-    """Failed gates are errors, questions that got worse warnings, and the rows notices."""
+def github(comparison: Comparison, gates: Sequence[Gate], sections: Sequence[Section] = ()) -> str:
+    """Failed gates are errors, questions that got worse warnings, and the rows notices, also those of sections of other
+    packages."""
     lines = gate_annotations(gates)
     rates = {row.metric: row.is_rate for row in comparison.rows}
     worse = [flip for flip in comparison.flipped if flip.change == "worse"]
@@ -173,5 +186,8 @@ def github(comparison: Comparison, gates: Sequence[Gate]) -> str:
         cells = line(row)
         message = f"{cells.verdict}: {cells.difference}, adjusted p = {cells.p}"
         lines.append(annotation("notice", f"{cells.models}: {cells.metric}", message))
+    for section in sections:
+        said = [*section.before, *(_named(section, cells) for cells in section.rows), *section.after]
+        lines += [annotation("notice", section.title or "comparison", text) for text in said[:MOST]]
     lines.append(annotation("notice", "comparison", headline(comparison)))
     return "".join(f"{text}\n" for text in lines)

@@ -62,7 +62,7 @@ def print_comparison(a: Path, b: Path | None, options: Mapping[str, Any], output
         later, chosen = second if second is not None else first, bool(options["models"] or options["judges"])
         sections, judged = _of_others(a, b, made, options)
         asked = [*gates(made, limits), *_gates_of_run(later, made, of_run, chosen=chosen), *judged]
-        text = TEXTS[output.form](made, asked) if output.form in TEXTS else None
+        text = TEXTS[output.form](made, asked, sections) if output.form in TEXTS else None
         if b is None and text is not None and output.form == "junit":
             text = with_questions(text, a)
         if output.file is not None:

@@ -11,6 +11,8 @@ from karenina_cli.options.gates import gate_state
 from karenina_cli.output import Part, Table, inline, printable
 from karenina_runs.summaries.gates import Gate
 
+from karenina_core.plugin.command_line import Section
+
 from .values import Comparison
 from .wording import GATES, HEAD, TIED, TIES, changed, changes, headline, line, notable, notes_on, sides, tied
 
@@ -55,9 +57,9 @@ def literal(text: object, limit: int = 300) -> str:
     return f"<code>{escaped}</code>" if escaped else ""
 
 
-def markdown(comparison: Comparison, gates: Sequence[Gate]) -> str:
-    """One section: what it came to, the rows, gates, ties, changed questions and notes. Names and answers are data:
-    they cannot become markup or mentions."""
+def markdown(comparison: Comparison, gates: Sequence[Gate], sections: Sequence[Section] = ()) -> str:
+    """What it came to, the rows, gates, ties, changed questions, sections of other packages and notes. Names and
+    answers are data: they cannot become markup or mentions."""
     failed, title = sum(not gate.passed for gate in gates), "Comparison"
     if gates:
         title = (
@@ -89,9 +91,18 @@ def markdown(comparison: Comparison, gates: Sequence[Gate]) -> str:
         more = len(comparison.flipped) - len(flips)
         blocks += [f"<details><summary>Changed questions: {changes(comparison)}</summary>", _table(head, shown_flips)]
         blocks += [*([f"And {more} more; `--json` has all."] if more else []), "</details>"]
+    blocks += [block for section in sections for block in _section(section)]
     if found := notes_on(comparison):
         blocks += ["### Notes", "\n".join(f"- {literal(text, 500)}" for text in found[:ROWS]), *_more(found)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _section(section: Section) -> list[str]:
+    title = [f"### {literal(section.title)}"] if section.title else []
+    rows = [[literal(cell) for cell in cells] for cells in section.rows[:ROWS]]
+    table = [_table(section.columns, rows), *_more(section.rows)] if rows else []
+    before, after = ([literal(text, 500) for text in lines] for lines in (section.before, section.after))
+    return [*title, *before, *table, *after]
 
 
 def _first(parts: Sequence[Shown], ordered: Callable[[Sequence[Shown]], Sequence[Shown]]) -> Sequence[Shown]:

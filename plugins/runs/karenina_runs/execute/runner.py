@@ -86,8 +86,7 @@ class _Running(RunState):
                         await opened.aclose()
                         place = await opened.enter_async_context(self.surroundings.opened(waiting[0]))
                     result = await self._in_turn(waiting.pop(0), cached, place)
-                    if waiting:
-                        cached = cached or answer_of(result)
+                    cached = cached or (answer_of(result) if waiting else None)
                 if waiting:
                     async with asyncio.TaskGroup() as group:
                         for item in waiting:

@@ -194,8 +194,9 @@ def _used(prepared: Prepared) -> set[str]:
     app = prepared.app
     used = {app.stages[stage.name].plugin for plan in prepared.plans.values() for stage in plan.stages}
     used |= {app.adapters[resolution.interface].plugin for resolution in prepared.resolutions.values()}
+    idle = prepared.templates.idle({question.template_language for question in prepared.questions})
     every = (registry for registry in app.registries if registry.affects_every_run)
-    used |= {entry.plugin for registry in every for entry in registry.values()}
+    used |= {e.plugin for registry in every for name, e in registry.items() if (type(registry), name) not in idle}
     changing = (impl for hook in CHANGING for impl in getattr(app.hooks, hook).get_hookimpls())
     return used | {impl.plugin_name for impl in changing if not is_neutral(impl.function)}
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any
 from weakref import WeakValueDictionary
 
-from karenina_vocabulary.kinds import PrimitiveRegistry, TemplateRuntimeRegistry, runtime_of
+from karenina_vocabulary.kinds import PrimitiveRegistry, StrategyRegistry, TemplateRuntimeRegistry, runtime_of
 
 from karenina_core.errors import PluginError, TemplateError, TemplateRefused, one_line
 from karenina_core.plugin.application import Karenina
@@ -79,6 +79,13 @@ class TemplateLoader:
         return min(
             allowed, key=lambda found: (found.executes_code, (found.isolation != IN_PROCESS) == trusted, found.name)
         )
+
+    def idle(self, languages: Collection[str]) -> set[tuple[type, str]]:
+        """The kinds and names of what has no part in templates of these languages: runtimes without code of other
+        languages, and the strategies that fill what only those load."""
+        unused = [one for one in self._runtimes if not one.executes_code and one.languages.isdisjoint(languages)]
+        named = {(StrategyRegistry, own) for one in unused if (own := getattr(one, "strategy", None))}
+        return named | {(TemplateRuntimeRegistry, one.name) for one in unused}
 
     async def load(self, source: TemplateSource) -> Any:
         """The handle of a template. Raises TemplateError."""

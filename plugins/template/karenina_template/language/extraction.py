@@ -27,7 +27,7 @@ from pydantic.fields import FieldInfo
 from karenina_core.errors import FillError, TemplateError
 
 from .answer import BaseAnswer, read_ground_truths
-from .author_code import author_code
+from .author_code import AUTHORS, author_code, blamed
 from .coercions import careful_validator
 from .to_json import shown
 from .verification import Verification
@@ -68,9 +68,12 @@ def extraction_class(cls: type[A]) -> type[A]:
 
 def _relax(cls: type[A]) -> type[A]:
     def model_post_init(self: A, context: Any, /) -> None:
-        # Inside validation a ValueError from the hook would look like a fault of the data.
-        with author_code("the hook that sets self.correct", cls.__module__):
+        try:
             cls.model_post_init(self, context)
+        except TemplateError:
+            raise
+        except AUTHORS as error:  # inside validation a ValueError from the hook would look like a fault of the data
+            raise blamed("the hook that sets self.correct", cls.__module__, error) from error
 
     fields: dict[str, Any] = {}
     for name, found in cls.__verified__.items():
@@ -149,41 +152,49 @@ def fill(cls: type[A], data: Mapping[str, Any] | None) -> A:
     """
     relaxed = extraction_class(cls)
     known = _known_part(cls, relaxed.__dict__["__keys__"], data)
-    with author_code("building the answer", cls.__module__):
-        try:
-            # Strictly, a text is a date and a list a set in JSON only.
-            strict = relaxed.__dict__["__strict__"]
-            if "__pydantic_validator__" in relaxed.__dict__:
-                return relaxed.model_validate_json(json.dumps(known)) if strict else relaxed.model_validate(known)
-            answer = relaxed.__new__(relaxed)  # the validator is that of its shape, and would make one of that class
-            relaxed.__pydantic_validator__.validate_python(known, self_instance=answer)
-            return answer
-        except ValidationError as error:
-            lines = ["The data does not fit:"]
-            problems = error.errors(include_url=False, include_context=False)
-            for problem in problems[:_MOST]:
-                got = "" if problem["type"] == "missing" else f" (got {shown(problem['input'])})"
-                steps = (f"[{s}]" if isinstance(s, int) else "." + _FUNCTION.sub(r"\1", s) for s in problem["loc"])
-                lines.append(f"- {''.join(steps).lstrip('.') or 'the object'}: {problem['msg']}{got}")
-            if len(problems) > _MOST:
-                lines.append(f"- and {len(problems) - _MOST} more")
-            raise FillError("\n".join(lines)) from None
+    try:
+        # Strictly, a text is a date and a list a set in JSON only.
+        strict = relaxed.__dict__["__strict__"]
+        if "__pydantic_validator__" in relaxed.__dict__:
+            return relaxed.model_validate_json(json.dumps(known)) if strict else relaxed.model_validate(known)
+        answer = relaxed.__new__(relaxed)  # the validator is that of its shape, and would make one of that class
+        relaxed.__pydantic_validator__.validate_python(known, self_instance=answer)
+        return answer
+    except ValidationError as error:
+        with author_code("building the answer", cls.__module__):
+            raise _unfit(error) from None
+    except TemplateError:
+        raise
+    except AUTHORS as error:
+        raise blamed("building the answer", cls.__module__, error) from error
+
+
+def _unfit(error: ValidationError) -> FillError:
+    lines = ["The data does not fit:"]
+    problems = error.errors(include_url=False, include_context=False)
+    for problem in problems[:_MOST]:
+        got = "" if problem["type"] == "missing" else f" (got {shown(problem['input'])})"
+        steps = (f"[{s}]" if isinstance(s, int) else "." + _FUNCTION.sub(r"\1", s) for s in problem["loc"])
+        lines.append(f"- {''.join(steps).lstrip('.') or 'the object'}: {problem['msg']}{got}")
+    if len(problems) > _MOST:
+        lines.append(f"- and {len(problems) - _MOST} more")
+    return FillError("\n".join(lines))
 
 
 def _known_part(cls: type[BaseAnswer], keys: dict[str, str], data: Mapping[str, Any] | None) -> dict[str, Any]:
     if not keys:
         return {}
-    expected = ", ".join(keys.values())
     if not isinstance(data, Mapping):
-        raise FillError(f"Expected a JSON object with the keys {expected}; got {shown(data)}")
+        raise FillError(f"Expected a JSON object with the keys {', '.join(keys.values())}; got {shown(data)}")
     given = {key: key if key in data else name for name, key in keys.items() if key in data or name in data}
     if len(given) < len(keys):
         given |= _spelled_otherwise(cls, keys, given, data)
     known = {key: copied(data[word]) for key, word in given.items()}
     if not known:
+        expected = ", ".join(keys.values())
         raise FillError(f"None of the expected keys is there. Expected: {expected}; got: {shown(list(data))}")
-    for name in cls.__verified__.keys() & keys.keys():
-        if known.get(keys[name], ...) is None:
+    for name in cls.__verified__:
+        if name in keys and known.get(keys[name], ...) is None:
             del known[keys[name]]  # the author's validators were not written for null
     return known
 

@@ -148,8 +148,20 @@ def lint_schema(
     gives at most one finding per field, and none for a field while it belongs to another one that expects the same.
     Raises nothing for any JSON Schema.
     """
+    return lint_reading(read_schema(schema), expected, keys=keys, hints=hints, question=question, accepted=accepted)
+
+
+def lint_reading(
+    reading: Reading,
+    expected: Mapping[str, Any],
+    *,
+    keys: Mapping[str, str] | None = None,
+    hints: Mapping[str, str] | None = None,
+    question: str = "",
+    accepted: Mapping[str, Sequence[Any]] | None = None,
+) -> tuple[Finding, ...]:
+    """The same of a schema that has been taken apart already."""
     keys, accepted = keys or {}, accepted or {}
-    reading = read_schema(schema)
     top = {path[0] for path in reading.nodes if path}
     subjects = [
         Subject(

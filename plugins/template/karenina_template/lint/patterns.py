@@ -31,11 +31,14 @@ values for everybody.
 """
 FEW = 10
 """Whole numbers in an interval below which it is worth guessing."""
+_BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
 _NATURAL = frozenset(map(Decimal, (5, 7, 12, 24, 31, 60, 90, 180, 360, 365)))
 
 
 def read_bounds(node: Mapping[str, Any], value: Scalar) -> Weighed | None:
     """What the bounds of one numeric node say about the expected value."""
+    if _BOUNDS.isdisjoint(node):  # as for most
+        return None
     number = number_of(value)
     if number is None:
         return None

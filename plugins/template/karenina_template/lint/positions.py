@@ -71,6 +71,16 @@ class Reading:
     nodes: Mapping[Path, Sequence[Mapping[str, Any]]] = field(repr=False)
     """The parts of the schema that say what a field may hold; alternatives are listed one by one."""
 
+    def described(self, descriptions: Mapping[str, str]) -> Reading:
+        """With other descriptions of these fields, by name, of each of which there is one."""
+        places = (
+            Place(place.path, place.where, place.label, descriptions[place.path[0]])
+            if place.where == "description" and len(place.path) == 1 and place.path[0] in descriptions
+            else place
+            for place in self.places
+        )
+        return Reading(tuple(places), self.nodes)
+
     def options(self, path: Path) -> tuple[Any, ...]:
         """The values among which the judge chooses, in their order; empty where the field is open."""
         found: list[Any] = []

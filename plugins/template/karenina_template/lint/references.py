@@ -269,4 +269,6 @@ def keys_of_data(given: object) -> list[tuple[str, object]]:
         return [("truth value", given)]
     number = number_of(given)
     keys: list[tuple[str, object]] = [("number", number)] if number is not None else []
-    return [*keys, ("text", squeezed(given))] if isinstance(given, str) and squeezed(given) else keys
+    if isinstance(given, str) and (text := squeezed(given)):
+        keys.append(("text", text))
+    return keys

@@ -271,7 +271,10 @@ class Reach:
         self.places = places
         self._by_path = indexed((place.path, number) for number, place in enumerate(places))
         wanted = frozenset[Hashable]().union(*(subject.targets.keys for subject in subjects)) - {ANY}
-        self._by_key = indexed((key, number) for number, place in enumerate(places) for key in _held(place, wanted))
+        named = frozenset(key for key in wanted if not isinstance(key, tuple))  # others are those of data
+        self._by_key = indexed(
+            (key, number) for number, place in enumerate(places) for key in _held(place, wanted, named)
+        )
         self._homes: dict[Value, set[Path]] = {}
         """Where fields with this value speak about themselves."""
         for subject in subjects:
@@ -307,12 +310,15 @@ class Reach:
         if value not in self._groups:
             keys = subject.targets.keys
             numbers = range(len(self.places)) if ANY in keys else {n for key in keys for n in self._by_key.get(key, ())}
-            homes, stranger = self._homes[value], evolve(subject, path=())
+            homes, stranger = self._homes[value], None
             elsewhere: dict[int, Weighed] = {}
             for number in numbers:
                 place = self.places[number]
                 is_own = place.path in homes if place.path else place.where in _DATA
-                if not is_own and (found := weigh(place, stranger)):
+                if is_own:
+                    continue
+                stranger = stranger or evolve(subject, path=())
+                if found := weigh(place, stranger):
                     elsewhere[number] = found
             self._groups[value] = _Group(frozenset(numbers), elsewhere)
         return self._groups[value]
@@ -326,13 +332,13 @@ def _text(place: Place) -> tuple[str, str]:
     return place.where, repr(place.value)
 
 
-def _held(place: Place, wanted: frozenset[Hashable]) -> set[Hashable]:
-    """Those of the wanted keys that occur in this place."""
+def _held(place: Place, wanted: frozenset[Hashable], named: frozenset[Hashable]) -> set[Hashable]:
+    """Those of the wanted keys that occur in this place; `named` are those that a text may hold."""
     if place.where not in (*_DATA, "extra"):
-        return prepared(str(place.value)).among(wanted)
+        return prepared(str(place.value)).among(named)
     found: set[Hashable] = set()
     for keys, scalar in scalars(place.value):
         found.update(wanted.intersection(keys_of_data(scalar)))
         for text in (*keys, scalar):
-            found |= prepared(text).among(wanted) if isinstance(text, str) else set()
+            found |= prepared(text).among(named) if isinstance(text, str) else set()
     return found

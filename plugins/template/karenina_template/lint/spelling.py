@@ -87,17 +87,25 @@ class Searchable:
         return starts
 
     @functools.cached_property
-    def _joined(self) -> tuple[str, frozenset[int]]:
-        """Its letters and digits alone, and where in these a run of them begins."""
-        runs = _RUN.findall(self.text)
-        return "".join(runs), frozenset(itertools.accumulate(map(len, runs), initial=0))
+    def _runs(self) -> Sequence[str]:
+        found: list[str] = _RUN.findall(self.text)
+        return found
+
+    @functools.cached_property
+    def joined(self) -> str:
+        """Its letters and digits alone."""
+        return "".join(self._runs)
+
+    @functools.cached_property
+    def _begins(self) -> frozenset[int]:
+        """Where in `joined` a run of letters or digits begins."""
+        return frozenset(itertools.accumulate(map(len, self._runs), initial=0))
 
     def begins(self, head: str) -> bool:
         """Whether its letters and digits begin like this somewhere: whether `heads` has it."""
-        joined, begins = self._joined
-        start = joined.find(head)
-        while start >= 0 and start not in begins:
-            start = joined.find(head, start + 1)
+        start = self.joined.find(head)
+        while start >= 0 and start not in self._begins:
+            start = self.joined.find(head, start + 1)
         return start >= 0
 
     def heads(self) -> Iterator[tuple[str, int]]:
@@ -152,14 +160,11 @@ class PreparedText:
         if len(wanted) > _FEW:
             heads = {head for where in self._searched for head, _ in where.heads()}
             return {key for keys in (heads, self.numbers) for key in keys if key in wanted}
-        found: set[Hashable] = set()
-        for key in wanted:
-            if isinstance(key, str):
-                is_there = any(where.begins(key) for where in self._searched)
-            else:
-                is_there = isinstance(key, Decimal) and key in self.numbers
-            if is_there:
-                found.add(key)
+        found: set[Hashable] = {key for key in wanted if isinstance(key, Decimal) and key in self.numbers}
+        wanted_heads = [key for key in wanted if isinstance(key, str)]
+        for where in self._searched:
+            joined = where.joined
+            found.update([head for head in wanted_heads if head in joined and where.begins(head)])
         return found
 
     @functools.cached_property
@@ -214,7 +219,10 @@ def find_text(where: PreparedText, value: str) -> Iterator[Span]:
 
 
 def _as_searched(value: str) -> str:
-    return "".join(map(_without_accent, value.casefold())) if len(squeezed(value)) > 2 else value
+    if len(squeezed(value)) < 3:
+        return value
+    folded = value.casefold()
+    return folded if folded.isascii() else "".join(map(_without_accent, folded))
 
 
 def _spelled(where: Searchable, value: str) -> Iterator[Span]:

@@ -13,11 +13,10 @@ from karenina_core.errors import BenchmarkError, ConfigError, Problem
 from .plugin import NAME
 
 if TYPE_CHECKING:
+    from karenina_runs.plan.items import Prepared
     from karenina_runs.results.results import VerificationResultSet
     from karenina_runs.summaries.gates import Gate
     from karenina_runs.summaries.intervals import Estimate
-
-    from karenina_core.plugin.application import Karenina
 
     from ..labels.answers import Answer
     from .document import Certified, Held
@@ -28,12 +27,13 @@ __all__ = ["asked", "gates_of", "not_holding", "out_of_date"]
 RATE = "certified rate"
 
 
-def asked(app: Karenina) -> Callable[[VerificationResultSet], Sequence[Gate]] | None:
+def asked(prepared: Prepared) -> Callable[[VerificationResultSet], Sequence[Gate]] | None:
     """What gives the gates for the results of a run; None where none are asked for.
 
-    Raises ConfigError where the certificate is missing or cannot be read, before anything is paid for.
+    Raises ConfigError, before a model is asked, where the certificate is missing, cannot be read, or is of another
+    judge, prompt, template, rubric or model than the run will have.
     """
-    settings: CertificateSettings | None = app.settings(NAME)
+    settings: CertificateSettings | None = prepared.app.settings(NAME)
     if settings is None or (settings.certificate is None and settings.min_rate is None):
         return None
     if settings.certificate is None:
@@ -41,13 +41,22 @@ def asked(app: Karenina) -> Callable[[VerificationResultSet], Sequence[Gate]] | 
     least = settings.min_rate
     if least is None:
         raise ConfigError([Problem("--certificate", "has no effect alone; add --min-certified-rate 0.8")])
+    from ..labels.binding import planned_binding, stale
     from .document import read_certificate
 
     try:
         held = read_certificate(Path(settings.certificate))
     except BenchmarkError as error:
         raise ConfigError([Problem("--certificate", str(error))]) from None
+    if changed := stale(held.binding, planned_binding(prepared)):
+        what = f"{_other_run(held, changed)}; certify such a run (karenina certify), or leave --certificate out"
+        raise ConfigError([Problem("--certificate", what)])
     return lambda results: gates_of(held, results, least)
+
+
+def _other_run(held: Held, changed: Sequence[str]) -> str:
+    more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
+    return f"{held.path} does not hold for this run: {'; '.join(changed[:2])}{more}"
 
 
 def not_holding(held: Held, run: Path) -> list[str]:
@@ -87,8 +96,7 @@ def gates_of(held: Held, results: VerificationResultSet, least: float) -> Sequen
     if results.run_dir is None:
         return [Gate(RATE, "all models", False, "cannot be decided: the run has no directory (--out DIR)")]
     if changed := not_holding(held, results.run_dir):
-        more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
-        what = f"{held.path} does not hold for this run: {'; '.join(changed[:2])}{more}; label and certify this run"
+        what = f"{_other_run(held, changed)}; label and certify this run"
         return [Gate(RATE, "all models", False, what)]
     answers = answers_of(results)
     same = results_digest(answers) == held.results

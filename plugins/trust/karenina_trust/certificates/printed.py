@@ -18,10 +18,9 @@ from ..labels.file import read_labels
 from .certify import certify
 from .document import NAME, document, write_certificate
 
-__all__ = ["agreement_rows", "cause_rows", "certified", "estimate_rows", "parts_of"]
+__all__ = ["certified", "tables_of"]
 
 ESTIMATES = ("people", "judge", "ppi", "ppi++", "rogan-gladen")
-HEAD = ("about", "judge", "labels", *ESTIMATES, "recommended")
 MEASURES = ("percent", "cohen kappa", "gwet ac", "sensitivity", "specificity")
 CAUSES = ("both right", "judge misread", "model wrong", "both wrong")
 
@@ -37,7 +36,7 @@ def certified(
         content = document(found)
         if found.certified:
             write_certificate(path, found)
-        print_found(content, parts_of(content), out, as_json=as_json)
+        print_found(content, _parts(content), out, as_json=as_json)
         if not found.certified:
             earlier = f" {path} is of earlier labels: remove it." if path.exists() else ""
             note(f"Nothing is certified, and no certificate was written.{earlier}")
@@ -47,17 +46,13 @@ def certified(
         return OK
 
 
-def about(row: Mapping[str, Any]) -> str:
-    return f"{row['target']}, {row['model'] or 'all models'}"
-
-
-def estimate_rows(content: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The five estimates side by side."""
+def _names(content: Mapping[str, Any]) -> list[str]:
+    """What each row is of; the judge is named where there are several."""
+    several = len({row["judge"] for row in content["rows"]}) > 1
     return [
-        (about(row), str(row["judge"]), f"{row['labels']} of {row['items']}",
-         *(_interval(row["estimates"].get(name)) for name in ESTIMATES), row["recommended"] or "none")
+        f"{row['target']}, {row['model'] or 'all models'}" + (f", judged by {row['judge']}" if several else "")
         for row in content["rows"]
-    ]  # fmt: skip
+    ]
 
 
 def _interval(found: Mapping[str, Any] | None) -> str:
@@ -68,32 +63,44 @@ def _interval(found: Mapping[str, Any] | None) -> str:
     return f"{found['value']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
 
 
-def reasons(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Why an estimate is recommended or none is, and what else is to be said."""
-    for row in content["rows"]:
-        yield f"{about(row)}, judged by {row['judge']}", row["reason"]
-        for text in row["warnings"]:
-            yield "", text
-        refused = row["estimates"].get("rogan-gladen")
-        if refused and refused["note"]:
-            yield "", f"no Rogan-Gladen: {refused['note']}"
-
-
-def agreement_rows(content: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Some of the coefficients, and the rates by class, with intervals; the document has all."""
+def _certified_rows(content: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [
-        (about(row), str(row["judge"]), *(_interval(row["agreement"].get(name)) for name in MEASURES))
-        for row in content["rows"]
-        if row["agreement"]
+        (
+            name,
+            f"{row['labels']} of {row['items']}",
+            _interval(row["estimates"].get(row["recommended"])) or "none",
+            row["recommended"] or "",
+        )
+        for name, row in zip(_names(content), content["rows"], strict=True)
     ]
 
 
-def cause_rows(content: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _reasons(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Why an estimate is recommended or none is, and what else is to be said."""
+    for name, row in zip(_names(content), content["rows"], strict=True):
+        yield name, row["reason"]
+        for text in row["warnings"]:
+            yield "", text
+        refused = row["estimates"].get("rogan-gladen")
+        if refused and refused["note"] and refused["note"] not in row["reason"]:
+            yield "", f"no Rogan-Gladen: {refused['note']}"
+
+
+def _side_by_side(content: Mapping[str, Any], part: str, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Estimates of a part of each row that has it."""
+    return [
+        (name, *(_interval(row[part].get(column)) for column in columns))
+        for name, row in zip(_names(content), content["rows"], strict=True)
+        if row[part]
+    ]
+
+
+def _cause_rows(content: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Of each field: how often the model was wrong, and how often the judge misread."""
     return [(row["field"], row["judge"], *(str(row[name]) for name in CAUSES)) for row in content["causes"]]
 
 
-def trial_rows(content: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _trial_rows(content: Mapping[str, Any]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for trial in content["alt_tests"]:
         verdict = trial["note"]
@@ -106,16 +113,20 @@ def trial_rows(content: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def tables_of(content: Mapping[str, Any]) -> list[Table]:
     """Everything that is known, as tables."""
+    judges = sorted({row["judge"] for row in content["rows"]})
+    title = f"Certified rates, judged by {judges[0]}" if len(judges) == 1 else "Certified rates"
+    estimates, agreement = _side_by_side(content, "estimates", ESTIMATES), _side_by_side(content, "agreement", MEASURES)
     return [
-        Table(HEAD, estimate_rows(content), "Certified rates"),
-        Table(("of", "why"), list(reasons(content)), "Why these estimates"),
-        Table(("field", "judge", *CAUSES), cause_rows(content), "Was the model wrong, or did the judge misread?"),
-        Table(("about", "judge", *MEASURES), agreement_rows(content), "Agreement of the judge with people"),
-        Table(("target", "judge", "outcome"), trial_rows(content), "Alternative annotator test"),
+        Table(("of", "labels", "rate", "estimate"), _certified_rows(content), title),
+        Table(("of", "why"), list(_reasons(content)), "Why these estimates"),
+        Table(("of", *ESTIMATES[:-1], "rogan gladen"), estimates, "Estimates side by side"),
+        Table(("field", "judge", *CAUSES), _cause_rows(content), "Was the model wrong, or did the judge misread?"),
+        Table(("of", *MEASURES), agreement, "Agreement of the judge with people"),
+        Table(("target", "judge", "outcome"), _trial_rows(content), "Alternative annotator test"),
     ]
 
 
-def parts_of(content: Mapping[str, Any]) -> Sequence[Part]:
+def _parts(content: Mapping[str, Any]) -> Sequence[Part]:
     """What is printed."""
     holds = ", ".join(f"{name} {digest}" for name, digest in content["holds_for"].items())
     unsure = [f"{plural(content['unsure'], 'label')} without an opinion left out"] if content["unsure"] else []

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, field, frozen
-from karenina_compare.statistics.arrays import np
-from karenina_compare.statistics.inputs import SEED, StatisticsError
-from karenina_runs.summaries.intervals import Estimate, Interval
+from karenina_compare.statistics.arrays import Integers, np
+from karenina_compare.statistics.inputs import StatisticsError
+from karenina_runs.summaries.intervals import Estimate
 
 from karenina_core.errors import plural
 
@@ -19,6 +19,7 @@ from ..estimators import (
     Sample,
     agreement,
     class_rates,
+    drawn_interval,
     influence,
     judge_alone,
     people_alone,
@@ -31,10 +32,10 @@ from ..judges.rates import rate_of_rows
 from ..planning import LEAST
 from .samples import Beside
 
-__all__ = ["Row", "row_of"]
+__all__ = ["Row", "recommended", "row_of"]
 
-FEW_LABELS, FEW_OF_CLASS = 30, 10
-"""Below these, intervals of normal theory are compared with those of draws of whole questions. Chosen."""
+FEW_LABELS = 30
+"""Labels below which intervals of normal theory are compared with those of draws of whole questions. Chosen."""
 RESAMPLES = 400
 """Draws of questions: enough for limits of 95 % to a tenth of their width."""
 SAME = 1e-7
@@ -119,7 +120,7 @@ def row_of(found: Beside, *, drawn: bool, agreed: bool = True) -> Row:
 def _estimated(row: Row, found: Beside, sample: Sample) -> Row:
     """With every estimate, and one of them recommended."""
     classes, unusable = _classes(sample)
-    few = _few(sample, classes)
+    few = _few(sample)
     estimates: dict[str, Estimate] = {}
     strata = len(np.unique(sample.strata)) > 1
     for name, estimator in ESTIMATORS.items():
@@ -128,12 +129,11 @@ def _estimated(row: Row, found: Beside, sample: Sample) -> Row:
             estimates[name] = Estimate(value=None, n=row.labels, method=name, note=note)
         elif name == "rogan-gladen":
             estimates[name] = estimator(_decided(sample))
-        elif few and name in ("people", "ppi", "ppi++"):
+        elif few and name != "judge":
             estimates[name] = _widened(estimator, sample)
         else:
             estimates[name] = estimator(sample)
-    guesses = classes is not None and classes.refusal().startswith("the judge says little")
-    name, reason = ("people", f"{classes.refusal()}: labels alone count") if classes and guesses else _choice(sample)
+    name, reason = recommended(sample, classes)
     if estimates[name].interval is None:
         return evolve(row, estimates=estimates, classes=classes, reason=estimates[name].note)
     by_question = dict.fromkeys(found.questions)
@@ -149,13 +149,17 @@ def _estimated(row: Row, found: Beside, sample: Sample) -> Row:
     )
 
 
-def _choice(sample: Sample) -> tuple[str, str]:
-    power = power_tuning(sample)
+def recommended(sample: Sample, classes: ClassRates | None) -> tuple[str, str]:
+    """The name of the estimate that is recommended, and why; `classes` is how often the judge is right, if known."""
+    if classes is not None and (why := classes.refusal()).startswith("the judge says little"):
+        return "people", f"{why}: labels alone count"
     if len(sample.labelled) == len(sample.judge):
         return "people", "every answer is labelled, so the judge has nothing to add"
-    if not power:
-        return "people", "the judge does not go with people's labels, so it adds nothing to them"
-    return "ppi++", f"uses the judge as far as it goes with people's labels ({power:.2f} of its correction)"
+    if power := power_tuning(sample):
+        return "ppi++", f"uses the judge as far as it goes with people's labels ({power:.2f} of its correction)"
+    if len(set(zip(sample.strata, sample.judge, strict=True))) == len(np.unique(sample.strata)) > 1:
+        return "people", "answers were drawn by what the judge says: people's labels, weighted, use it already"
+    return "people", "the judge does not go with people's labels, so it adds nothing to them"
 
 
 def _classes(sample: Sample) -> tuple[ClassRates | None, str]:
@@ -174,32 +178,31 @@ def _decided(sample: Sample) -> Sample:
     return evolve(sample, people=np.where(people == 0.5, np.nan, np.round(people)))
 
 
-def _few(sample: Sample, classes: ClassRates | None) -> str:
-    """What is said where labels are few; empty where they are enough."""
+def _few(sample: Sample) -> str:
+    """What is said where intervals are of normal theory and labels too few for it; empty where they are not."""
     labels = len(sample.labelled)
-    rarer = min(classes.positives, classes.negatives) if classes is not None else 0
-    if labels >= FEW_LABELS and (not sample.binary or rarer >= FEW_OF_CLASS):
+    if sample.binary or labels >= FEW_LABELS:
         return ""
-    what = f"{rarer} of the rarer class" if labels >= FEW_LABELS else plural(labels, "label")
-    return f"few labels ({what}): intervals are the wider ones of normal theory and of draws of whole questions"
+    return f"few labels ({labels}): intervals are the wider ones of normal theory and of draws of whole questions"
 
 
 def _widened(estimator: Callable[[Sample], Estimate], sample: Sample) -> Estimate:
     """With the interval of the percentiles of draws where it reaches further."""
-    found = estimator(sample)
-    if found.interval is None:
+    found, strata = estimator(sample), len(np.unique(sample.strata))
+    if (own := found.interval) is None:
         return found
-    rng, values, strata = np.random.default_rng(SEED), [], np.unique(sample.strata)
-    for _ in range(RESAMPLES):
-        drawn = sample.drawn(rng)
-        if len(np.unique(drawn.strata[drawn.labelled])) == len(strata) == len(np.unique(drawn.strata)):
-            values.append(estimator(drawn).value or 0.0)
-    if len(values) < RESAMPLES / 2:  # strata with one or two labels are mostly missing
+
+    def again(places: Integers, questions: Integers) -> float | None:
+        drawn = sample.at(places, questions)
+        every = (drawn.strata, drawn.strata[drawn.labelled])  # one with one or two labels is often missing
+        return estimator(drawn).value if all(len(np.unique(there)) == strata for there in every) else None
+
+    limits = drawn_interval(
+        again, sample.questions, own.method, apart=sample.labelled, level=own.level, resamples=RESAMPLES
+    )
+    if limits is None:
         return found
-    level = found.interval.level
-    low, high = (float(limit) for limit in np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
-    low, high = min(low, found.interval.low), max(high, found.interval.high)
-    return evolve(found, interval=Interval(low, high, level, f"{found.interval.method}, questions drawn whole"))
+    return evolve(found, interval=evolve(limits, low=min(limits.low, own.low), high=max(limits.high, own.high)))
 
 
 def _warnings(found: Beside, sample: Sample) -> list[str]:

@@ -56,14 +56,23 @@ def sections(run: Path) -> Sequence[Section]:
     title = "Check of the judge"
     try:
         found = read_json(run / NAME)
-        changed = stale(found["binding"], binding_of(run))
         rows = [row for judge in found["judges"] for row in _rows(judge)]
         before = [f"The judge had other settings in the check: {line}." for line in found["other_settings"]]
-    except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
+        before += [_errors(judge) for judge in found["judges"] if judge["errors"]]
+        known = found["binding"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return [Section({}, title, before=[f"{run / NAME} cannot be read: {error}"])]
+    try:
+        changed = stale(known, binding_of(run))
+    except ConfigError as error:
+        changed = [str(error)]
     before += [f"This check does not hold any more: {'; '.join(changed)}."] if changed else []
     after = ["Answers whose contents are known, read before any model is blamed: karenina judge check."]
     return [Section({}, title, COLUMNS, rows, before=before, after=after)]
+
+
+def _errors(judge: Mapping[str, Any]) -> str:
+    return f"{judge['judge']}: {judge['errors']} of {judge['trials']} answers have no usable reply and are in no rate."
 
 
 def _rows(judge: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .annotators import AltTest, Annotator, alt_test
 from .coefficients import COEFFICIENTS, Ratings, agreement, alpha, cohen_kappa, gwet_ac, percent, scott_pi
+from .draws import drawn_interval
 from .means import influence, judge_alone, people_alone, power_tuning, ppi, ppi_plus
 from .panels import DawidSkene, dawid_skene, effective_votes, error_correlation, majority, votes_of
 from .prevalence import ClassRates, class_rates, rogan_gladen, rogan_gladen_of
@@ -27,6 +28,7 @@ __all__ = [
     "class_rates",
     "cohen_kappa",
     "dawid_skene",
+    "drawn_interval",
     "effective_votes",
     "error_correlation",
     "gwet_ac",

@@ -10,9 +10,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from attrs import evolve, frozen
+from karenina_compare.agreement import cohens_kappa
 from karenina_compare.statistics.arrays import Floats, Integers, np
 from karenina_compare.statistics.inputs import SEED, StatisticsError, cluster_codes, fraction, whole
-from karenina_runs.summaries.intervals import Estimate, Interval
+from karenina_runs.summaries.intervals import Estimate
+
+from .draws import drawn_interval
 
 __all__ = ["COEFFICIENTS", "Ratings", "Scale", "agreement", "alpha", "cohen_kappa", "gwet_ac", "percent", "scott_pi"]
 
@@ -80,18 +83,15 @@ def scott_pi(ratings: Ratings) -> float | None:
 def cohen_kappa(ratings: Ratings) -> float | None:
     """Chance: each rater draws from its own shares. Of two raters, over the items that both have rated.
 
-    J. Cohen, Educational and Psychological Measurement 20 (1960) 37-46; weighted, Psychological Bulletin 70 (1968)
-    213-220. Raises StatisticsError where there are not two raters.
+    See `karenina_compare.agreement.cohens_kappa`. Raises StatisticsError where there are not two raters.
     """
     if ratings.codes.shape[1] != 2:
         raise StatisticsError("Cohen's kappa is of two raters; use scott_pi, alpha or gwet_ac")
-    both = ratings.codes[(ratings.codes >= 0).all(axis=1)]
-    if not len(both):
-        return None
     size = len(ratings.values)
-    first, second = (np.bincount(both[:, rater], minlength=size) / len(both) for rater in (0, 1))
-    observed = float(ratings.weights[both[:, 0], both[:, 1]].mean())
-    return _beyond(observed, float(first @ ratings.weights @ second))
+    counts = np.zeros((size, size), dtype=np.int64)
+    both = ratings.codes[(ratings.codes >= 0).all(axis=1)]
+    np.add.at(counts, (both[:, 0], both[:, 1]), 1)
+    return cohens_kappa(counts.tolist(), ratings.weights.tolist())
 
 
 def gwet_ac(ratings: Ratings) -> float | None:
@@ -154,21 +154,17 @@ def agreement(
     codes = cluster_codes(range(items) if questions is None else questions, items)
     name = coefficient.__name__
     value = coefficient(ratings)
-    groups = [np.flatnonzero(codes == group) for group in range(int(codes.max(initial=-1)) + 1)]
-    found = Estimate(
-        value=value, n=items, method=name, clusters=len(groups), resamples=whole(resamples, "resamples", 100)
-    )
-    if value is None or len(groups) < 2:
+    groups = len(np.unique(codes))
+    found = Estimate(value=value, n=items, method=name, clusters=groups, resamples=whole(resamples, "resamples", 100))
+    if value is None or groups < 2:
         return evolve(found, note="ratings do not vary, or are of one question: nothing can be said of chance or error")
-    rng, values = np.random.default_rng(seed), []
-    for _ in range(resamples):
-        drawn = np.concatenate([groups[group] for group in rng.integers(len(groups), size=len(groups))])
-        if (again := coefficient(evolve(ratings, codes=ratings.codes[drawn]))) is not None:
-            values.append(again)
-    if len(values) < resamples / 2:
+    limits = drawn_interval(
+        lambda places, _: coefficient(evolve(ratings, codes=ratings.codes[places])),
+        codes, name, level=level, resamples=resamples, seed=seed,
+    )  # fmt: skip
+    if limits is None:
         return evolve(found, note="ratings hardly vary: half of the draws of questions say nothing of chance")
-    low, high = (float(limit) for limit in np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
-    return evolve(found, interval=Interval(low, high, level, f"{name}, questions drawn whole"))
+    return evolve(found, interval=limits)
 
 
 def _observed(counts: Floats, weights: Floats) -> float | None:

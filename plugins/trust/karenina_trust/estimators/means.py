@@ -19,15 +19,10 @@ from karenina_compare.statistics.inputs import fraction
 from karenina_compare.statistics.quantiles import normal_quantile
 from karenina_runs.summaries.intervals import NO_SPREAD, Estimate, Interval, t_quantile, wilson
 
+from .posterior import rates_possible
 from .samples import Sample
 
-__all__ = ["FEW_ERRORS", "influence", "judge_alone", "people_alone", "power_tuning", "ppi", "ppi_plus"]
-
-FEW_ERRORS = 5
-"""Labels against which a judge must be wrong at least before its errors say how often it errs. With fewer, half an
-error of each kind is added to their variance. Chosen by simulation (`tests/test_coverage.py`): without it, 60 labels
-and a judge that errs in 2 % of 2,000 items cover the truth in 90 % of draws where 95 % of answers are right; with a
-whole error of each kind in over 99 %."""
+__all__ = ["influence", "judge_alone", "people_alone", "power_tuning", "ppi", "ppi_plus"]
 
 
 def people_alone(sample: Sample, level: float = 0.95, *, small_sample: bool = True) -> Estimate:
@@ -46,7 +41,8 @@ def judge_alone(sample: Sample, level: float = 0.95) -> Estimate:
 
 
 def ppi(sample: Sample, level: float = 0.95, *, small_sample: bool = True) -> Estimate:
-    """Prediction-powered inference: L = 1. Wider than `people_alone` where the judge is weak."""
+    """Prediction-powered inference: L = 1. Wider than `people_alone` where the judge is weak, and for passes and
+    failures never surer than `ppi_plus`, whose share is the best one."""
     return _estimate(sample, 1.0, "ppi", level, small_sample)
 
 
@@ -54,10 +50,10 @@ def ppi_plus(sample: Sample, level: float = 0.95, *, small_sample: bool = True) 
     """PPI++: the share L of `power_tuning`.
 
     The error is cluster-robust over questions (see `cluster_mean` in `karenina_compare.statistics`). With
-    `small_sample`, the interval has Student's t with one less than the questions with labels as degrees of freedom; for
-    passes and failures it is Wilson's, for as many items as the error is worth, and a judge that is wrong against fewer
-    than `FEW_ERRORS` labels is not taken for one that never is. Without it, variances have the divisor n and the
-    interval is the normal one, as in the publications.
+    `small_sample`, the interval of scores has Student's t with one less than the questions with labels as degrees of
+    freedom; that of passes and failures has the quantiles of `rates_possible`, items of shared questions counting for
+    as many as their error is worth, as in `cluster_rate`. Without it, variances have the divisor n and the interval is
+    the normal one, as in the publications.
     """
     return _estimate(sample, power_tuning(sample), "ppi++", level, small_sample)
 
@@ -117,29 +113,22 @@ def _parts(sample: Sample, power: float) -> list[_Part]:
 def _estimate(sample: Sample, power: float, method: str, level: float, small_sample: bool) -> Estimate:
     fraction(level, "level")
     parts = _parts(sample, power)
-    labels = int(sum(len(part.people) for part in parts))
     groups = len(np.unique(sample.questions[sample.labelled]))
     value = float(sum(part.share * part.mean for part in parts))
-    found = Estimate(value=value, n=labels, method=method, clusters=None if sample.independent else groups)
+    found = Estimate(
+        value=value, n=len(sample.labelled), method=method, clusters=None if sample.independent else groups
+    )
     if groups < 2:
         return evolve(found, note="labels of one question say nothing about the error; label items of others")
-    error = math.sqrt(_variance(sample, parts, groups if small_sample else None))
+    own = _influence(sample, parts, groups if small_sample else None)
+    error = math.sqrt(float(np.square(np.bincount(sample.questions, weights=own)).sum()))
     found = evolve(found, standard_error=error, df=groups - 1 if small_sample else None)
     if sample.binary and small_sample:
-        return evolve(found, interval=_of_rate(found, level, groups, sample.independent and len(parts) == 1))
+        return _of_rate(found, sample, own, level)
     if not error:
         return evolve(found, note=NO_SPREAD)
     quantile = t_quantile((1 + level) / 2, groups - 1) if small_sample else normal_quantile((1 + level) / 2)
     return evolve(found, interval=Interval(value - quantile * error, value + quantile * error, level, method))
-
-
-def _variance(sample: Sample, parts: list[_Part], groups: int | None) -> float:
-    """Of the estimate: the squares of what each question adds to it."""
-    found = float(np.square(_influence(sample, parts, groups)).sum())
-    if groups is None or not sample.binary or not any(part.power for part in parts):
-        return found
-    wrong = sum(int((part.people != part.judge).sum()) for part in parts if part.power)
-    return found if wrong >= FEW_ERRORS else found + sum(_of_unseen_errors(part) for part in parts if part.power)
 
 
 def influence(sample: Sample, power: float) -> Floats:
@@ -147,37 +136,50 @@ def influence(sample: Sample, power: float) -> Floats:
     the sum of squares is its error, but for errors of a judge that were never seen. Differences of two estimates over
     the same questions have the differences of these."""
     groups = len(np.unique(sample.questions[sample.labelled]))
-    return _influence(sample, _parts(sample, power), groups if groups > 1 else None)
+    own = _influence(sample, _parts(sample, power), groups if groups > 1 else None)
+    return np.asarray(np.bincount(sample.questions, weights=own))
 
 
 def _influence(sample: Sample, parts: list[_Part], groups: int | None) -> Floats:
-    """`groups` labelled questions where few of them count more."""
+    """Of each item; `groups` labelled questions where few of them count more. How many items a stratum has is a matter
+    of chance, too, so that each item counts with what its stratum is above the mean of all."""
     found = np.zeros(len(sample.judge))
     more = 1.0 if groups is None else math.sqrt(groups / (groups - 1))
+    value = sum(part.share * part.mean for part in parts)
     for part in parts:
         found[part.at] = more * part.share * (part.rest - part.rest.mean()) / len(part.rest)
         if part.power:
             found[part.others_at] = part.share * part.power * (part.others - part.others.mean()) / len(part.others)
-    return np.asarray(np.bincount(sample.questions, weights=found))
+        for places in (part.at, part.others_at):
+            found[places] += (part.mean - value) / len(found)
+    return found
 
 
-def _of_unseen_errors(part: _Part) -> float:
-    """What half a miss and half a false alarm of the judge would add to the variance of a stratum's mean."""
-    n = len(part.rest)
-    values, weights = np.append(part.rest, [1.0, -part.power]), np.append(np.ones(n), [0.5, 0.5])
-    mean = np.average(values, weights=weights)
-    more = float(np.average(np.square(values - mean), weights=weights)) - float(np.var(part.rest))
-    return part.share**2 * max(more, 0.0) / n
+def _of_rate(found: Estimate, sample: Sample, own: Floats, level: float) -> Estimate:
+    """With the interval of a rate, in which items of shared questions count for as many as their error is worth.
 
-
-def _of_rate(found: Estimate, level: float, groups: int, independent: bool) -> Interval:
-    """Wilson's interval for as many independent items as the error is worth; without an error, as many as questions."""
-    value, error = min(max(found.value or 0.0, 0.0), 1.0), found.standard_error or 0.0
-    if found.method in ("people", "judge") and independent:
-        worth, correction = float(found.n), 1.0
+    The quantiles of what is possible, where items are divided by strata or by the judge's verdict; Wilson's where they
+    are not. PPI, whose share of the correction is not the best one, has Wilson's for its own error, or for that of
+    PPI++ where it seems surer.
+    """
+    value, error, questions = found.value or 0.0, found.standard_error or 0.0, int(found.df or 0) + 1
+    corrected = found.method.startswith("ppi") and power_tuning(sample) > 0
+    groups = 2 * sample.strata + (sample.judge == 1) if corrected else sample.strata
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    small = (normal_quantile(tails[1]) / t_quantile(tails[1], questions - 1)) ** 2
+    if groups.min() < groups.max():
+        alike = float(np.square(own).sum()) / error**2 if error else questions / found.n
+        possible = rates_possible(sample.people, groups, 1.0 if sample.independent else min(alike, 1.0) * small)
+        error = max(error, float(possible.std()))
+        found = evolve(found, standard_error=error)
+        if found.method != "ppi":
+            low, high = (float(limit) for limit in np.quantile(possible, tails))
+            return evolve(
+                found, interval=Interval(min(low, max(value, 0.0)), max(high, min(value, 1.0)), level, found.method)
+            )
+    value, worth = min(max(value, 0.0), 1.0), float(questions)
+    if sample.independent and not corrected:
+        worth = float(found.n)
     elif 0 < value < 1 and error:
-        worth = value * (1 - value) / error**2
-        correction = (normal_quantile((1 + level) / 2) / t_quantile((1 + level) / 2, groups - 1)) ** 2
-    else:
-        worth, correction = float(groups), 1.0
-    return wilson(value, worth * correction, level, found.method)
+        worth = value * (1 - value) / error**2 * small
+    return evolve(found, interval=wilson(value, worth, level, found.method))

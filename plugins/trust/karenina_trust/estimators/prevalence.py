@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from attrs import frozen
-from karenina_compare.statistics.arrays import np
+from attrs import evolve, frozen
+from karenina_compare.statistics.arrays import Integers, np
 from karenina_compare.statistics.inputs import SEED, StatisticsError, fraction
 from karenina_compare.statistics.quantiles import normal_quantile
-from karenina_runs.summaries.intervals import Estimate, Interval, wilson
+from karenina_runs.summaries.intervals import Estimate, Interval, t_quantile
 
+from .draws import drawn_interval
 from .samples import Sample
 
 __all__ = ["LEAST_INFORMED", "LEAST_OF_CLASS", "ClassRates", "class_rates", "rogan_gladen", "rogan_gladen_of"]
@@ -31,50 +32,65 @@ class ClassRates:
     specificity: float
     negatives: int
     """Labels that say wrong."""
+    informed_low: float | None = None
+    """The lower limit of 95 % of `informed`, where questions have several of the items; None where each has one."""
 
     @property
     def informed(self) -> float:
         """Sensitivity and specificity together: 1 for a judge that guesses, 2 for one that is never wrong."""
         return self.sensitivity + self.specificity
 
-    def intervals(self, level: float = 0.95) -> tuple[Interval, Interval]:
-        """Wilson's of the sensitivity and of the specificity, labels taken as independent."""
-        return (
-            wilson(self.sensitivity, self.positives, level),
-            wilson(self.specificity, self.negatives, level),
-        )
-
     def refusal(self) -> str:
         """Why the judge's rate cannot be corrected by these; empty where it can."""
         least = min(self.positives, self.negatives)
         if least < LEAST_OF_CLASS:
             return f"only {least} labels of one class; label at least {LEAST_OF_CLASS} right and as many wrong items"
-        error = math.sqrt(
-            self.sensitivity * (1 - self.sensitivity) / self.positives
-            + self.specificity * (1 - self.specificity) / self.negatives
-        )
-        if self.informed <= LEAST_INFORMED or self.informed - normal_quantile(0.975) * error <= 1:
+        if self.informed <= LEAST_INFORMED or self._low <= 1:
             return (
                 f"the judge says little: sensitivity and specificity are {self.informed:.2f} together, guessing has 1"
             )
         return ""
 
+    @property
+    def _low(self) -> float:
+        if self.informed_low is not None:
+            return self.informed_low
+        rates = ((self.sensitivity, self.positives), (self.specificity, self.negatives))
+        error = math.sqrt(sum(rate * (1 - rate) / labels for rate, labels in rates))
+        return self.informed - normal_quantile(0.975) * error
+
 
 def class_rates(sample: Sample) -> ClassRates:
-    """Of the labelled items, without regard to strata. Raises StatisticsError where not all values are 0 or 1, or where
-    labels of one class are missing."""
+    """Of the labelled items, without regard to strata; the error is cluster-robust over questions.
+
+    Raises StatisticsError where not all values are 0 or 1, or where labels of one class are missing.
+    """
     if not sample.binary:
         raise StatisticsError("sensitivity and specificity are of passes and failures; these are scores")
-    people, judge = sample.people[sample.labelled], sample.judge[sample.labelled]
-    positives, negatives = int(people.sum()), int(len(people) - people.sum())
-    if not positives or not negatives:
+    labelled = sample.labelled
+    found = _rates(sample, labelled)
+    if found is None:
         raise StatisticsError("people call all labelled items the same; label items of both kinds")
-    return ClassRates(
-        sensitivity=float(judge[people == 1].mean()),
-        positives=positives,
-        specificity=float(1 - judge[people == 0].mean()),
-        negatives=negatives,
-    )
+    if sample.independent:
+        return found
+    passed = sample.people[labelled] == 1
+    right = (sample.judge[labelled] == sample.people[labelled]).astype(np.float64)
+    own = np.where(passed, (right - found.sensitivity) / found.positives, (right - found.specificity) / found.negatives)
+    questions = np.unique(sample.questions[labelled], return_inverse=True)[1]
+    groups = int(questions.max()) + 1
+    if groups < 2:
+        return evolve(found, informed_low=1.0)
+    error = math.sqrt(groups / (groups - 1) * float(np.square(np.bincount(questions, weights=own)).sum()))
+    return evolve(found, informed_low=found.informed - t_quantile(0.975, groups - 1) * error)
+
+
+def _rates(sample: Sample, places: Integers) -> ClassRates | None:
+    """Of the labelled items among these; None where labels of one class are missing."""
+    people, judge = sample.people[places], sample.judge[places]
+    passed, failed = judge[people == 1], judge[people == 0]
+    if not len(passed) or not len(failed):
+        return None
+    return ClassRates(float(passed.mean()), len(passed), float(1 - failed.mean()), len(failed))
 
 
 def rogan_gladen_of(rate: float, items: int, classes: ClassRates, level: float = 0.95) -> Estimate:
@@ -89,7 +105,7 @@ def rogan_gladen_of(rate: float, items: int, classes: ClassRates, level: float =
     fraction(level, "level")
     if refusal := classes.refusal():
         return Estimate(value=None, n=classes.positives + classes.negatives, method="rogan-gladen", note=refusal)
-    value = min(max((rate + classes.specificity - 1) / (classes.informed - 1), 0.0), 1.0)
+    value = _corrected(rate, classes)
     z = normal_quantile((1 + level) / 2)
     p, n = (items * rate + z * z / 2) / (items + z * z), items + z * z
     q0, m0 = (classes.negatives * classes.specificity + 1) / (classes.negatives + 2), classes.negatives + 2
@@ -115,23 +131,21 @@ def rogan_gladen(sample: Sample, level: float = 0.95, *, seed: int = SEED) -> Es
     found = rogan_gladen_of(float(sample.judge.mean()), len(sample.judge), class_rates(sample), level)
     if sample.independent or found.interval is None:
         return found
-    rng, values = np.random.default_rng(seed), []
-    for _ in range(RESAMPLES):
-        drawn = sample.drawn(rng)
-        people, judge = drawn.people[drawn.labelled], drawn.judge[drawn.labelled]
-        if 0 < people.sum() < len(people):
-            specificity, sensitivity = 1 - judge[people == 0].mean(), judge[people == 1].mean()
-            informed = specificity + sensitivity - 1
-            if informed > 0:
-                values.append(min(max((drawn.judge.mean() + specificity - 1) / informed, 0.0), 1.0))
-    low, high = (float(limit) for limit in np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
-    low, high = min(low, found.interval.low), max(high, found.interval.high)
-    groups = len(np.unique(sample.questions[sample.labelled]))
-    return Estimate(
-        value=found.value,
-        n=found.n,
-        method="rogan-gladen",
-        interval=Interval(low, high, level, "rogan-gladen, questions drawn whole"),
-        clusters=groups,
-        resamples=len(values),
+
+    def again(places: Integers, _: Integers) -> float | None:
+        rates = _rates(sample, places)
+        informed = rates is not None and rates.informed > 1
+        return _corrected(float(sample.judge[places].mean()), rates) if rates and informed else None
+
+    drawn = drawn_interval(
+        again, sample.questions, found.method, apart=sample.labelled, level=level, resamples=RESAMPLES, seed=seed
     )
+    if drawn is None:
+        return evolve(found, value=None, interval=None, note="in half of the draws of questions the judge says nothing")
+    limits = evolve(drawn, low=min(drawn.low, found.interval.low), high=max(drawn.high, found.interval.high))
+    groups = len(np.unique(sample.questions[sample.labelled]))
+    return evolve(found, standard_error=None, interval=limits, clusters=groups, resamples=RESAMPLES)
+
+
+def _corrected(rate: float, classes: ClassRates) -> float:
+    return min(max((rate + classes.specificity - 1) / (classes.informed - 1), 0.0), 1.0)

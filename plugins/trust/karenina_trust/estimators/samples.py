@@ -72,19 +72,6 @@ class Sample:
         """Whether no question has more than one item."""
         return len(np.unique(self.questions)) == len(self.questions)
 
-    def drawn(self, rng: np.random.Generator) -> Sample:
-        """A sample of as many questions, drawn with replacement, each with all of its items and as a question of its
-        own.
-
-        Questions with and without a label are drawn apart, so that each draw has as many labelled ones.
-        """
-        with_label = np.unique(self.questions[self.labelled])
-        without = np.setdiff1d(self.questions, with_label)
-        chosen = np.concatenate([rng.choice(group, len(group)) for group in (with_label, without) if len(group)])
-        order = np.argsort(self.questions, kind="stable")
-        starts = np.searchsorted(self.questions[order], chosen)
-        sizes = np.bincount(self.questions)[chosen]
-        places = np.concatenate([order[at : at + size] for at, size in zip(starts, sizes, strict=True)])
-        return Sample(
-            self.judge[places], self.people[places], np.repeat(np.arange(len(chosen)), sizes), self.strata[places]
-        )
+    def at(self, places: Integers, questions: Integers) -> Sample:
+        """These items, of questions with other numbers."""
+        return Sample(self.judge[places], self.people[places], questions, self.strata[places])

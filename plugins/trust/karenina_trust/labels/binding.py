@@ -7,12 +7,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from karenina_runs.folder.directory import FINGERPRINT, read_fingerprint
+from karenina_runs.folder.directory import FINGERPRINT, RunDirectory, read_fingerprint
 from karenina_runs.folder.fingerprint import differences
+from karenina_runs.plan.items import Prepared
 
+from karenina_core.errors import ConfigError
 from karenina_core.values.identity import canonical_json
 
-__all__ = ["binding_of", "digests_of", "judged_otherwise", "judges_changed", "other_questions", "stale"]
+__all__ = [
+    "binding_of",
+    "digests_of",
+    "judged_otherwise",
+    "judges_changed",
+    "other_questions",
+    "planned_binding",
+    "stale",
+]
 
 LENGTH = 16
 JUDGED = ("text", "template", "rubric")
@@ -24,7 +34,21 @@ LABELLED = ("text", "template")
 def binding_of(run: Path) -> dict[str, Any]:
     """The part of a run's fingerprint that a verdict depends on: its questions, models, settings and code. Raises
     ConfigError where the run has none."""
-    found = read_fingerprint(run)
+    if not (run / FINGERPRINT).is_file():
+        raise ConfigError(
+            f"{run} has no {FINGERPRINT}, which says what its judge, prompt, templates and rubric were: whether labels "
+            "or a certificate are of the same ones cannot be checked, so nothing is certified; give the directory of a "
+            "run as karenina verify leaves it"
+        )
+    return _binding(read_fingerprint(run))
+
+
+def planned_binding(prepared: Prepared) -> dict[str, Any]:
+    """The same of a run that is about to begin. Raises WorkspaceError where a workspace cannot be read."""
+    return _binding(RunDirectory(Path(), prepared).fingerprint(prepared))
+
+
+def _binding(found: Mapping[str, Any]) -> dict[str, Any]:
     questions = {
         name: {part: digest for part, digest in parts.items() if part in JUDGED}
         for name, parts in found["questions"].items()

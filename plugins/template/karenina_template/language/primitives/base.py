@@ -204,6 +204,8 @@ def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
 
 
 def _as_data(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
     if isinstance(value, SynonymMap):
         return {"type": "SynonymMap", "mapping": dict(value.mapping)}
     if isinstance(value, Mapping):
