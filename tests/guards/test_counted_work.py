@@ -67,9 +67,7 @@ def test_a_template_takes_no_more_calls_to_be_loaded_than_it_may(
     within_budget("calls of functions per template", counted["distinct template"]["calls"], TEMPLATE, SEE)
 
 
-def test_a_result_takes_no_more_calls_in_a_report_than_it_may(
-    counted: Any, within_budget: Callable[..., None]
-) -> None:
+def test_a_result_takes_no_more_calls_in_a_report_than_it_may(counted: Any, within_budget: Callable[..., None]) -> None:
     within_budget("calls of functions per result of a report", counted["report"]["calls"], REPORT, SEE)
 
 
