@@ -726,7 +726,7 @@ def test_drawings_follow_the_order_of_the_table_and_show_its_numbers(tmp_path: P
         for n in range(8)
         for model, outcome in (("oak", "passed"), ("elm", "failed" if n else "passed"))
     ]
-    axes = interval_plot(pairs_of(items, headline_numbers(items))).axes[0]
+    axes = interval_plot(pairs_of(VerificationResultSet(items), headline_numbers(items))).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["oak", "elm"]
     assert axes.yaxis_inverted()
     marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
@@ -735,7 +735,7 @@ def test_drawings_follow_the_order_of_the_table_and_show_its_numbers(tmp_path: P
 
 def test_a_drawing_of_many_items_shows_some_of_them_and_says_so() -> None:
     items = [result(f"q{n}", execution_time=float(n)) for n in range(1000)]
-    axes = seconds_plot(pairs_of(items, headline_numbers(items))).axes[0]
+    axes = seconds_plot(pairs_of(VerificationResultSet(items), headline_numbers(items))).axes[0]
     assert len(axes.lines[0].get_xdata()) <= 250
     assert "some of them" in axes.get_xlabel()
 
@@ -756,7 +756,7 @@ def test_many_pairs_have_marks_of_their_own(tmp_path: Path) -> None:
         )
         for n in range(20)
     ]
-    looks = {look(pair) for pair in pairs_of(items, headline_numbers(items))}
+    looks = {look(pair) for pair in pairs_of(VerificationResultSet(items), headline_numbers(items))}
     assert len(looks) == 20
 
 

@@ -17,7 +17,7 @@ from ..question_groups import Cluster, Groups, group_notes, groups_of
 from .details import flipped, ties
 from .rows import Facing, judged, row
 from .sides import Models, Side, matched, paired, sides_of
-from .values import Comparison, Correction, Flip, Pair, Row
+from .values import Comparison, Correction, Flip, Pair, Row, Tie
 
 Results = Iterable[VerificationResult]
 
@@ -107,13 +107,7 @@ def compare_models(
     named = matched(models, names, names)
     wanted = {*named, *named.values()} or set(names)
     sides = {pair: side for pair, side in sides.items() if pair[0] in wanted}
-    groups = groups_of(listed, cluster)
-    facing = [
-        _facing(Pair(one, judge, other, judge), measure, sides, sides, groups, level)
-        for judge in sorted({parsing for _, parsing in sides})
-        for one, other in combinations([answering for answering, parsing in sides if parsing == judge], 2)
-        for measure in chosen
-    ]
+    facing = _within(sides, chosen, groups_of(listed, cluster), level)
     rows, flips = _judged(facing, correction, alpha)
     numbers = headline_of(_of(items, set(sides)), cluster=cluster, planned=planned, level=level)
     return Comparison(
@@ -131,6 +125,34 @@ def compare_models(
         notes=_notes(measures, cluster, ("", results, listed)),
         nothing="" if rows else _nothing(chosen, facing, ALONE),
     )
+
+
+def ties_among(
+    items: Sequence[Item],
+    *,
+    cluster: Cluster | None = None,
+    correction: Correction = "holm",
+    alpha: float = 0.05,
+    level: float = 0.95,
+    planned: Planned | None = None,
+) -> tuple[Tie, ...]:
+    """The `ties` of `compare_models`, of items whose traits have been read, for those who need nothing else of it."""
+    measures = Measures.of(items)
+    chosen = measures.chosen(())
+    sides = sides_of(items, measures.limited(chosen), planned)
+    groups = groups_of([item.result for item in items], cluster)
+    rows, _ = _judged(_within(sides, chosen, groups, level), correction, alpha)
+    return ties(sides, rows, chosen, alpha)
+
+
+def _within(sides: Sides, chosen: Sequence[Measure], groups: Groups, level: float) -> list[Facing]:
+    """Every two answering models of one judge, in every measure."""
+    return [
+        _facing(Pair(one, judge, other, judge), measure, sides, sides, groups, level)
+        for judge in sorted({parsing for _, parsing in sides})
+        for one, other in combinations([answering for answering, parsing in sides if parsing == judge], 2)
+        for measure in chosen
+    ]
 
 
 ALONE = "no two models have the same parsing model; give a second run"
