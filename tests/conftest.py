@@ -14,11 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 ALLOWED = Path(__file__).parent / "skips.txt"
 EXAMPLES = 50
 """What hypothesis draws without `--long` for a test that names no number of its own: half of what it draws by itself.
-Chosen for the time of the suite. With 30, the oldest version that the kit takes found nothing that some stage uses."""
+Chosen for the time of the suite."""
+FEW = 15
+"""What is drawn with `--hypothesis-profile karenina-few`: .ci/run looks with it at other versions of what is needed."""
+settings.register_profile("karenina-short", settings(), max_examples=EXAMPLES)
+settings.register_profile("karenina-few", settings(), max_examples=FEW)
 FIRST = (
     *("tests/packaging/", "tests/docs/test_examples.py", "tests/faults/", "plugins/testing/tests/test_new_packages.py"),
     *("plugins/testing/tests/test_p", "plugins/report/tests/test_report_browser.py", "plugins/runs/tests/test_gateway"),
@@ -204,18 +209,11 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else 2 * (os.cpu_count() or 1)
 
 
-def _draw_fewer() -> None:
-    from hypothesis import settings
-
-    settings.register_profile("karenina-short", settings(), max_examples=EXAMPLES)
-    settings.load_profile("karenina-short")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     # What hypothesis keeps for later takes a process two seconds, and tests start many in folders of their own.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.rootpath / ".hypothesis"))
     if not config.getoption("--long") and not config.getoption("--hypothesis-profile", default=None):
-        _draw_fewer()
+        settings.load_profile("karenina-short")
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # files are handed out as they are sorted, see `slowest_first`
     config.pluginmanager.register(UnusedApplications(), "karenina-unused-applications")

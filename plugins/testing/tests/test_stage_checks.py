@@ -82,6 +82,25 @@ def test_strategies_say_what_an_artifact_looks_like() -> None:
         stage_checks(Doubled, strategies={"other.pears": pairs})
 
 
+class Rare(Stage):
+    """Runs for one item in a few, and breaks a promise then."""
+
+    requires = (ArtifactKeys.RAW_LLM_RESPONSE,)
+    produces = (Key("planted.rare", bool),)
+
+    def should_run(self, context: VerificationContext) -> bool:
+        return len(context.question.keywords) > 0
+
+    def execute(self, context: VerificationContext) -> None:
+        raise OSError("too rare")
+
+
+def test_where_few_examples_do_not_reach_a_stage_more_are_drawn() -> None:
+    found = failures(stage_checks(Rare, max_examples=1), "reached", "odd_input")
+    assert found.keys() == {"odd_input"}
+    assert "too rare" in found["odd_input"]
+
+
 class Configured(Stage):
     """Depends on what contexts are made with."""
 

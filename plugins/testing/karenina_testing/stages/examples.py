@@ -51,6 +51,16 @@ BEHAVIOUR: SearchStrategy[Behaviour] = st.sampled_from([GOOD, GOOD, GOOD, "odd",
 ERROR = st.none() | values.texts()
 POOL = 30
 """Values of each kind that items are made from."""
+MADE: Strategies = {
+    "questions": values.questions(),
+    "configs": values.verification_configs(with_models=False),
+    "handles": values.template_handles(),
+    "traces": values.traces(),
+    "cached": st.none() | values.cached_answers(),
+    "effects": st.lists(values.effects(), max_size=2),
+    "results": values.results(),
+}
+"""What items are made from."""
 
 
 def stage_inputs(
@@ -66,7 +76,9 @@ def stage_inputs(
     for key in given:
         if str(key) not in readable and not stage.final:
             raise ValueError(f"strategies: {stage.name} does not read {str(key)!r}{did_you_mean(key, readable)}")
-    _pools()  # now, and not while the first example is drawn
+    for name in MADE:  # now, and not while the first example is drawn; results take the longest
+        if name != "results" or stage.final or ArtifactKeys.FINAL_RESULT in (*stage.requires, *stage.reads):
+            _pool(name)
     modes: Iterable[EvaluationMode] = get_args(EvaluationMode)
     if config is not None and config.evaluation_mode is not None:
         modes = (config.evaluation_mode,)
@@ -105,19 +117,10 @@ def corners(drawn: Sequence[StageInput], described: Collection[str]) -> list[Sta
 
 
 @cache
-def _pools() -> Strategies:
+def _pool(name: str) -> SearchStrategy[Any]:
     """What belongs to every item, the shortest values first. Made once: to draw it for every example takes long."""
-    made: Strategies = {
-        "questions": values.questions(),
-        "configs": values.verification_configs(with_models=False),
-        "handles": values.template_handles(),
-        "traces": values.traces(),
-        "cached": st.none() | values.cached_answers(),
-        "effects": st.lists(values.effects(), max_size=2),
-        "results": values.results(),
-    }
-    found = {name: sorted(every(made[name], POOL), key=lambda value: len(repr(value))) for name in made}
-    return {name: st.sampled_from(range(len(some))).map(some.__getitem__) for name, some in found.items()}
+    found = sorted(every(MADE[name], POOL), key=lambda value: len(repr(value)))
+    return st.sampled_from(range(len(found))).map(found.__getitem__)
 
 
 @st.composite
@@ -125,19 +128,18 @@ def _inputs(
     draw: DrawFn, stage: Stage, strategies: Strategies, config: VerificationConfig | None, requests: tuple[Request, ...]
 ) -> StageInput:
     mode, features, kind = draw(st.sampled_from(requests))
-    pools = _pools()
-    base = config or draw(pools["configs"])
-    handle = draw(pools["handles"])
+    base = config or draw(_pool("configs"))
+    handle = draw(_pool("handles"))
     artifacts = draw(_artifacts(stage, strategies, handle))
     return StageInput(
-        question=draw(pools["questions"]),
+        question=draw(_pool("questions")),
         config=evolve(base, features=features, evaluation_mode=mode),
         mode=mode,
         rubric=draw(RUBRICS[kind]) if kind else None,
         artifacts=artifacts,
         result_fields=draw(_result_fields(stage, strategies, artifacts)),
         effects=tuple(draw(_effects(stage))),
-        cached_answer_data=draw(pools["cached"]),
+        cached_answer_data=draw(_pool("cached")),
         handle=draw(st.sampled_from([handle, handle, handle, None])),
         answering=draw(BEHAVIOUR),
         parsing=draw(BEHAVIOUR),
@@ -180,7 +182,7 @@ def _of_key(key: str, handle: FakeHandle) -> SearchStrategy[Any]:
     if key == ArtifactKeys.PARSED_ANSWER:
         return values.fillings_of(handle)
     if key == ArtifactKeys.FINAL_RESULT:
-        return _pools()["results"]
+        return _pool("results")
     if key == ArtifactKeys.REGEX_VERIFICATION_RESULTS:
         return st.fixed_dictionaries(
             {"success": st.booleans(), "results": st.dictionaries(values.names(), st.booleans(), max_size=2)}
@@ -191,7 +193,7 @@ def _of_key(key: str, handle: FakeHandle) -> SearchStrategy[Any]:
 
 def _effects(stage: Stage) -> SearchStrategy[list[Effect]]:
     """What earlier stages recorded; where the stage requires a verdict, there is one."""
-    earlier = _pools()["effects"]
+    earlier = _pool("effects")
     needed = {
         name: st.booleans()
         for name, key in (("field", ArtifactKeys.FIELD_VERIFICATION_RESULT), ("verdict", ArtifactKeys.VERIFY_RESULT))
@@ -209,12 +211,12 @@ def _result_fields(draw: DrawFn, stage: Stage, strategies: Strategies, artifacts
     `strategies` gives."""
     found = {name: value for name, value in artifacts.items() if result_fields().get(name) in all_parts()}
     if stage.final:
-        result = draw(_pools()["results"])
+        result = draw(_pool("results"))
         parts = (part for part in map(partial(getattr, result), all_parts()) if part is not None)
         names = ((part, attribute.name) for part in parts for attribute in fields(type(part)))
         found |= {name: getattr(part, name) for part, name in names if name in result_fields()}
     elif draw(st.booleans()):
-        found["trace_messages"] = draw(_pools()["traces"])
+        found["trace_messages"] = draw(_pool("traces"))
     given = {name: drawn for name, drawn in strategies.items() if name in result_fields() and name not in artifacts}
     found |= {str(name): draw(drawn) for name, drawn in given.items()}
     own = {*stage.result_fields, *VERDICT_VIEWS}

@@ -16,7 +16,7 @@ from karenina_runs.files.atomic_files import write_json
 from karenina_core.errors import ConfigError, Problem
 
 from .answers import FIELD, VERDICT
-from .binding import other_questions
+from .binding import listed, other_questions
 from .plan import BY_HAND, Plan, plan_of
 
 try:
@@ -127,8 +127,7 @@ def verdicts_of_people(path: Path, runs: Iterable[Path]) -> dict[str, bool]:
     file = read_labels(path)
     for run in runs:
         if changed := other_questions(file.binding, run):
-            more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
-            what = f"{path} was made for other questions than {run} has: {'; '.join(changed[:2])}{more}"
+            what = f"{path} was made for other questions than {run} has: {listed(changed)}"
             raise ConfigError([Problem("--labels", f"{what}; label answers of this run (karenina label)")])
     said = file.by_target(VERDICT)
     shares = {item: sum(votes.values()) / len(votes) for item, votes in said.items()}
