@@ -112,6 +112,7 @@ def page_of(results: VerificationResultSet | list[VerificationResult], folder: P
 def test_results_without_their_texts_say_the_same_on_the_overview(results: list[VerificationResult]) -> None:
     kept = list(map(WithoutTexts(), results))
     assert summarize(kept)["models"] == summarize(results)["models"]
+    assert headline_numbers(kept) == headline_numbers(results)
     for read in (failure, failure_of, lambda result: read_traits(result.rubric)):
         assert list(map(read, kept)) == list(map(read, results))
 
@@ -119,7 +120,13 @@ def test_results_without_their_texts_say_the_same_on_the_overview(results: list[
 def test_results_without_their_texts_share_what_they_have_alike() -> None:
     trail = (TrailEntry("GenerateAnswer", "ran", "the model answered", 1.5), TrailEntry("Judge", "skipped"))
     scales = {"tone": {"type": "llm", "kind": "boolean"}}
-    one = evolve(result(), trail=trail, rubric=RubricPart(trait_scales=scales, trait_provenance={"tone": "global"}))
+    rubric = RubricPart(
+        llm_trait_scores={"tone": True},
+        trait_scales=scales,
+        trait_provenance={"tone": "global"},
+        trait_states={"tone": {"state": "ok"}},
+    )
+    one = evolve(result(), trail=trail, rubric=rubric)
     other = structure(json.loads(json.dumps(unstructure(one))), VerificationResult)
     other = evolve(other, trail=(evolve(trail[0], seconds=2.5), trail[1]))
     keep = WithoutTexts()
@@ -131,6 +138,19 @@ def test_results_without_their_texts_share_what_they_have_alike() -> None:
     assert second.rubric is not None
     assert first.rubric.trait_scales is second.rubric.trait_scales
     assert second.rubric.trait_scales == scales
+    assert first.rubric.trait_states is second.rubric.trait_states
+    assert next(iter(first.rubric.llm_trait_scores)) is next(iter(second.rubric.llm_trait_scores))
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_what_was_extracted_is_kept_of_failed_results_alone(outcome: str) -> None:
+    """It tells a wrong value from one that was not found."""
+    values = {"parsed_gt_response": {"count": 2}, "parsed_llm_response": {"count": 3}}
+    about = result(outcome=outcome)
+    kept = WithoutTexts()(evolve(about, template=TemplatePart(**values, field_results={"count": False})))
+    assert kept.template is not None
+    assert kept.template.field_results == {"count": False}
+    assert kept.template.parsed_llm_response == ({"count": 3} if outcome == "failed" else None)
 
 
 @given(st.lists(strategies.results(), max_size=3))

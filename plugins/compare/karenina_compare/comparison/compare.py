@@ -20,6 +20,8 @@ from .sides import Models, Side, matched, paired, sides_of
 from .values import Comparison, Correction, Flip, Pair, Row, Tie
 
 Results = Iterable[VerificationResult]
+ALPHA, LEVEL = 0.05, 0.95
+"""What differences and intervals are judged by where nothing else is asked for; a convention of the field."""
 
 
 def compare(
@@ -31,8 +33,8 @@ def compare(
     judges: Iterable[str] = (),
     cluster: Cluster | None = None,
     correction: Correction = "holm",
-    alpha: float = 0.05,
-    level: float = 0.95,
+    alpha: float = ALPHA,
+    level: float = LEVEL,
     planned: tuple[Planned | None, Planned | None] = (None, None),
     unchanged: bool = False,
     names: tuple[str, str] = ("A", "B"),
@@ -89,8 +91,8 @@ def compare_models(
     models: Sequence[str] = (),
     cluster: Cluster | None = None,
     correction: Correction = "holm",
-    alpha: float = 0.05,
-    level: float = 0.95,
+    alpha: float = ALPHA,
+    level: float = LEVEL,
     planned: Planned | None = None,
     name: str = "",
 ) -> Comparison:
@@ -128,21 +130,16 @@ def compare_models(
 
 
 def ties_among(
-    items: Sequence[Item],
-    *,
-    cluster: Cluster | None = None,
-    correction: Correction = "holm",
-    alpha: float = 0.05,
-    level: float = 0.95,
-    planned: Planned | None = None,
+    items: Sequence[Item], *, cluster: Cluster | None = None, planned: Planned | None = None
 ) -> tuple[Tie, ...]:
-    """The `ties` of `compare_models`, of items whose traits have been read, for those who need nothing else of it."""
+    """The `ties` that `compare_models` finds by default, in items whose traits have been read, for those who need
+    nothing else of it."""
     measures = Measures.of(items)
     chosen = measures.chosen(())
     sides = sides_of(items, measures.limited(chosen), planned)
     groups = groups_of([item.result for item in items], cluster)
-    rows, _ = _judged(_within(sides, chosen, groups, level), correction, alpha)
-    return ties(sides, rows, chosen, alpha)
+    rows, _ = _judged(_within(sides, chosen, groups, LEVEL), "holm", ALPHA)
+    return ties(sides, rows, chosen, ALPHA)
 
 
 def _within(sides: Sides, chosen: Sequence[Measure], groups: Groups, level: float) -> list[Facing]:
