@@ -63,7 +63,7 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "6 traits, 0.5 s judge, 6x": 800,
         "6 traits, 0.5 s judge, 1x": None,
         "10 traits, 8 KB, not from a cache": 30,
-        "connections over HTTPS, openai_endpoint": 3,
+        "connections over HTTPS, openai_endpoint": 1,
         "connections over HTTPS, litellm": None,
         "2 items, 50 in flight, bare": None,
         "2 items, 50 in flight, memory": None,
