@@ -56,8 +56,8 @@ def converter() -> cattrs.Converter:
     """
     conv = cattrs.Converter(forbid_extra_keys=True)
     # `"no"` is not true, `"7"` is not 7 and `"abc"` is not a list of letters.
-    for type_, others in ((bool, ()), (str, ()), (int, ()), (float, (int,))):
-        conv.register_structure_hook(type_, lambda value, t, o=others: _exactly(value, t, *o))
+    for type_ in (bool, str, int, float):
+        conv.register_structure_hook(type_, (lambda v, t: _exactly(v, t, int)) if type_ is float else _exactly)
     for predicate in (is_sequence, is_any_set):
         conv.register_structure_hook_factory(predicate, _list_hook)
     conv.register_structure_hook_func(lambda t: _origin(t) in (Union, UnionType), partial(_structure_union, conv))
@@ -191,9 +191,9 @@ def _part(conv: cattrs.Converter, name: str, value: Any) -> Any:
 
 
 def _exactly(value: Any, type_: type, *others: type) -> Any:
-    if type(value) not in (type_, *others):
+    if type(value) is not type_ and type(value) not in others:
         raise TypeError(f"expected {_name(type_)}, got {value!r}")
-    return type_(value)
+    return value if type(value) is type_ else type_(value)
 
 
 def _name(type_: Any) -> str:

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from .fields import texts
 
 NO_TEMPLATE = "no_template"
-CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
 def canonical_json(value: Any) -> str:

@@ -24,10 +24,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from karenina_report import report_on
 from karenina_runs.plan.templates import TemplateLoader
 
 from karenina_core import ModelConfig, VerificationConfig
 
+from .exports import write_run
 from .loopback import server
 from .measure import Row
 from .templates import distinct
@@ -59,9 +61,10 @@ def counted_rows(items: int) -> list[Row]:
 
 
 def counted(items: int, *, over_http: bool = True) -> dict[str, dict[str, float]]:
-    """`{"in memory" | "distinct template" | "run directory" | "journal" | "HTTP" | "HTTP, run directory" | "HTTP,
-    journal": {"calls", "encoded", "asdict", "evolve"}}` per item, rounded: what the event loop's thread does, and
-    beside it the one that writes the journal of a run with a directory. Of a distinct template, what loading takes."""
+    """`{"in memory" | "distinct template" | "report" | "run directory" | "journal" | "HTTP" | "HTTP, run directory" |
+    "HTTP, journal": {"calls", "encoded", "asdict", "evolve"}}` per item, rounded: what the event loop's thread does,
+    and beside it the one that writes the journal of a run with a directory. Of a distinct template, what loading
+    takes; of a report, what one more result takes."""
     return {name: _summed(calls) for name, calls in _calls(items, over_http=over_http)}
 
 
@@ -70,6 +73,7 @@ def _calls(items: int, *, over_http: bool) -> Iterator[tuple[str, dict[Where, fl
     workload = Workload()
     yield "in memory", _per_item(workload, items, stored=False)[0]
     yield "distinct template", _per_template(workload, items)
+    yield "report", _per_result(items)
     yield from zip(("run directory", "journal"), _per_item(workload, items, stored=True), strict=True)
     if over_http:
         with server(latency=0.02) as url:
@@ -113,8 +117,26 @@ def _per_template(workload: Workload, items: int) -> dict[Where, float]:
         profile.disable()
 
     asyncio.run(load())
+    return {where: count / items for where, count in _rows(profile).items()}
+
+
+def _per_result(items: int) -> dict[Where, float]:
+    """A report on results with five traits: what one of so many takes more than one of a third of them, so that what a
+    page has once does not count."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (1, items // 2, items // 2 + items):  # the first one imports
+            run = write_run(Path(folder) / str(count), count)
+            profile = cProfile.Profile()
+            profile.runcall(report_on, run)
+            found.append(_rows(profile))
+    few, many = found[1:]
+    return {where: (many[where] - few[where]) / items for where in few.keys() | many.keys()}
+
+
+def _rows(profile: cProfile.Profile) -> Counter[Where]:
     rows: dict[Where, tuple[int, ...]] = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # left out of its stub
-    return {where: row[1] / items for where, row in rows.items()}
+    return Counter({where: row[1] for where, row in rows.items()})
 
 
 def _profiled(workload: Workload, items: int, run_dir: Path | None) -> tuple[Counter[Where], Counter[Where]]:
@@ -125,8 +147,7 @@ def _profiled(workload: Workload, items: int, run_dir: Path | None) -> tuple[Cou
         runner.run(_verified(workload, items, run_dir))
         profile.disable()
         threading.setprofile(None)
-    rows: dict[Where, tuple[int, ...]] = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # left out of its stub
-    return Counter({where: row[1] for where, row in rows.items()}), journal
+    return _rows(profile), journal
 
 
 def _count(calls: Counter[Where], frame: FrameType, event: str, arg: Any) -> None:

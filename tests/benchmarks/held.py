@@ -20,20 +20,23 @@ from queue import SimpleQueue
 from typing import Any
 
 from attrs import define, evolve
+from karenina_report.texts import WithoutTexts
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.journal import writer as journal_writer
 from karenina_runs.journal.reader import JournalReader
 from karenina_runs.journal.rows import CALLS, META, RESULTS, sealed
 from karenina_runs.journal.writer import Entry, Writer, connected
 from karenina_runs.plan.prepare import prepare
+from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core import Benchmark, VerificationResult
 
+from .exports import write_run
 from .memory import written
 from .templates import distinct
 from .workload import InProcess, Workload, moons
 
-__all__ = ["bursts", "kept", "questions", "stored", "under_way"]
+__all__ = ["bursts", "kept", "questions", "reported", "stored", "under_way"]
 
 FILLING = 105
 """Replicates of ten questions that fill every cache which keeps a bounded number of things."""
@@ -102,6 +105,21 @@ def _left(workload: Workload, number: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         workload.verify(distinct(number), workload.config, number, Path(folder) / "run")
     return gc.collect()
+
+
+def reported(few: int, many: int) -> int:
+    """Bytes of Python objects that a report holds of one more result while it makes the items."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [write_run(Path(folder) / str(count), count) for count in (few, many)]
+        held = []
+        tracemalloc.start()
+        for run in (runs[0], *runs):  # what the first one leaves behind would count as its own
+            before = tracemalloc.get_traced_memory()[0]
+            results = VerificationResultSet.load(run, keep=WithoutTexts())
+            held.append(tracemalloc.get_traced_memory()[0] - before)
+            del results
+        tracemalloc.stop()
+    return round((held[2] - held[1]) / (many - few))
 
 
 @define(eq=False)
@@ -234,7 +252,7 @@ def main() -> None:
     options = parser.parse_args()
     items, places = options.items, options.places
     document: dict[str, Any] = {"stored": stored(items * 3, places), "under_way": under_way(*GATHERED)}
-    document["questions"] = questions(items, items * 2)
+    document |= {"questions": questions(items, items * 2), "reported": reported(items, items * 3)}
     print(json.dumps({**document, "bursts": bursts(places, BURSTS), "kept": kept(items, items * 10)}))
 
 

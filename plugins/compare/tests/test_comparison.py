@@ -12,11 +12,12 @@ from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_compare.comparison import Comparison, Limits, Pair, Row, compare, compare_models, gates
+from karenina_compare.comparison.compare import ties_among
 from karenina_compare.comparison.rows import Facing, judged
 from karenina_compare.comparison.rows import row as row_of
 from karenina_compare.comparison.sides import Seen, Side, matched
 from karenina_compare.comparison.wording import changed, changes, notes_on
-from karenina_compare.measures import PASS_RATE
+from karenina_compare.measures import PASS_RATE, Item
 from karenina_compare.statistics import (
     detectable_difference,
     holm,
@@ -586,6 +587,7 @@ def test_the_models_of_one_run_are_compared_with_each_other() -> None:
     (tie,) = comparison.ties
     assert tie.groups == (("x:best", "x:close"), ("x:far",))
     assert tie.ranks == {"x:best": (1, 2), "x:close": (1, 2), "x:far": (3, 3)}
+    assert ties_among(list(map(Item.of, results))) == comparison.ties
     assert {row.pair.answering for row in compare_models(results, models=["best", "far"]).rows} == {"x:best"}
 
 

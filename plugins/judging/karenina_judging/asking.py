@@ -67,7 +67,7 @@ async def ask_judge(
     most = max(MOST_CHARACTERS, len(raw))
 
     async def checked(data: Mapping[str, Any]) -> Any:
-        if found := [f"{path} has {size:,} characters, and may have {most:,}" for path, size in _long(data, most)]:
+        if len(repr(data)) > most and (found := list(_long(data, most))):  # all of it is shorter as a rule
             raise FillError("\n".join(["Texts are too long; give each value once, and shorter:", *found]))
         return await validate(data) if validate else None
 
@@ -75,11 +75,11 @@ async def ask_judge(
     return await judge.parse(task, messages, schema, validate=checked, temperature=temperature, answered=answered)
 
 
-def _long(value: object, most: int, path: str = "") -> Iterator[tuple[str, int]]:
-    """Where texts of more than so many characters are in JSON data, and their lengths."""
+def _long(value: object, most: int, path: str = "") -> Iterator[str]:
+    """Every text of more than so many characters in JSON data, as a judge is told of it."""
     if isinstance(value, str):
         if len(value) > most:
-            yield path, len(value)
+            yield f"{path} has {len(value):,} characters, and may have {most:,}"
     elif isinstance(value, Mapping):
         for name, part in value.items():
             yield from _long(part, most, f"{path}.{name}" if path else str(name))

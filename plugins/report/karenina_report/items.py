@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -62,7 +63,7 @@ def item_view(
     siblings: Sequence[Sibling] = (),
     workspace: Mapping[str, Any] | None = None,
     calls: ItemCalls = ItemCalls(),  # noqa: B008  # it cannot change
-) -> dict[str, Any]:
+) -> SimpleNamespace:
     """Everything about one result, as `item.html` names it; `workspace` is what the run says about the files that its
     agent left, and `calls` are those that the page has of it."""
     metadata, generation, template = result.metadata, result.generation, result.template
@@ -70,45 +71,45 @@ def item_view(
     found = quotations(result, read)
     text, left_out = cut(read)
     traits = [_trait(trait, result.rubric) for trait in read_traits(result.rubric)] if result.rubric else []
-    return {
-        "anchor": anchor,
-        "outcome": KINDS[metadata.outcome],
-        "detail": metadata.outcome_detail or "",
-        "metadata": metadata,
-        "reason": why(result),
-        "answer": pieces(text, found),
-        "left_out": left_out,
-        "raw_answer": None if read == generation.raw_llm_response else generation.raw_llm_response,
-        "error": metadata.error or "",
-        "caveats": [(name, CAVEATS.get(name, "")) for name in caveats_of(result)],
-        "notes": remarks(result),
-        "fields": [
+    return SimpleNamespace(
+        anchor=anchor,
+        outcome=KINDS[metadata.outcome],
+        detail=metadata.outcome_detail or "",
+        metadata=metadata,
+        reason=why(result),
+        answer=pieces(text, found),
+        left_out=left_out,
+        raw_answer=None if read == generation.raw_llm_response else generation.raw_llm_response,
+        error=metadata.error or "",
+        caveats=[(name, CAVEATS.get(name, "")) for name in caveats_of(result)],
+        notes=remarks(result),
+        fields=[
             (row, *(MARKS[row.right] if row.compared else NOT_COMPARED), _score(row.score))
             for row in (field_rows(template) if template else ())
         ],
-        "granular": _score(template.verify_granular_result if template else None),
-        "patterns": [(name, MET[met], *cells) for name, met, *cells in (pattern_rows(template) if template else ())],
-        "checks": check_rows(result.checks),
-        "embedding": embedding_text(template, f" by {template.embedding_model_used}") if template else "",
+        granular=_score(template.verify_granular_result if template else None),
+        patterns=[(name, MET[met], *cells) for name, met, *cells in (pattern_rows(template) if template else ())],
+        checks=check_rows(result.checks),
+        embedding=embedding_text(template, f" by {template.embedding_model_used}") if template else "",
         **_evidence(result),
-        "quoted": quoted_rows(found),
-        "traits": [trait for trait in traits if trait["state"] != "skipped"],
-        "skipped": [trait for trait in traits if trait["state"] == "skipped"],
-        "investigation": (template.investigation_trace or "") if template else "",
-        "ledger": [(entry.stage, as_json(entry.effect), entry.reason) for entry in result.ledger],
-        "trail": [(entry.stage, entry.status, seconds(entry.seconds), entry.reason) for entry in result.trail],
-        "sent": shown_messages(generation.conversation_context),
-        "trace": shown_messages(generation.trace_messages),
-        "usage": [
+        quoted=quoted_rows(found),
+        traits=[trait for trait in traits if trait.state != "skipped"],
+        skipped=[trait for trait in traits if trait.state == "skipped"],
+        investigation=(template.investigation_trace or "") if template else "",
+        ledger=[(entry.stage, as_json(entry.effect), entry.reason) for entry in result.ledger],
+        trail=[(entry.stage, entry.status, seconds(entry.seconds), entry.reason) for entry in result.trail],
+        sent=shown_messages(generation.conversation_context),
+        trace=shown_messages(generation.trace_messages),
+        usage=[
             (f"{task} (shared)" if row.get("cached") else task, str(row.get("model") or ""), *usage_cells(row))
             for task, row in generation.usage_metadata.items()
             if isinstance(row, Mapping) and row
         ],
-        "calls": calls,
-        "facts": _facts(result, workspace or {}),
-        "extensions": as_json(result.added) if result.added else "",
-        "siblings": siblings,
-    }
+        calls=calls,
+        facts=_facts(result, workspace or {}),
+        extensions=as_json(result.added) if result.added else "",
+        siblings=siblings,
+    )
 
 
 def _score(found: float | None) -> str:
@@ -131,7 +132,7 @@ def _evidence(result: VerificationResult) -> dict[str, Any]:
     return found
 
 
-def _trait(trait: TraitOutcome, rubric: RubricPart) -> dict[str, Any]:
+def _trait(trait: TraitOutcome, rubric: RubricPart) -> SimpleNamespace:
     """One trait. `failed`: it should have a score and has none; `good`: of a boolean, whether the score is the better
     one, None where the scale does not say."""
     texts, tables = trait_details(trait)
@@ -140,19 +141,19 @@ def _trait(trait: TraitOutcome, rubric: RubricPart) -> dict[str, Any]:
     if counted and not records:
         records.append(("what was counted", ["counted as", "text"], counted))
     is_judged = isinstance(trait.value, bool) and trait.higher_is_better is not None
-    return {
-        "name": trait.name,
-        "type": type_text(trait.type, trait.kind),
-        "score": score_text(trait),
-        "state": trait.state,
-        "failed": trait.state in FAILED,
-        "good": (trait.value == trait.higher_is_better) if is_judged else None,
-        "reason": trait_reason(trait),
-        "provenance": (trait.provenance or "").replace("_", " "),
-        "details": [(name.replace("_", " "), text) for name, text in texts],
-        "records": records,
-        "investigation": str(rubric.agentic_trait_investigation_traces.get(trait.name) or ""),
-    }
+    return SimpleNamespace(
+        name=trait.name,
+        type=type_text(trait.type, trait.kind),
+        score=score_text(trait),
+        state=trait.state,
+        failed=trait.state in FAILED,
+        good=(trait.value == trait.higher_is_better) if is_judged else None,
+        reason=trait_reason(trait),
+        provenance=(trait.provenance or "").replace("_", " "),
+        details=[(name.replace("_", " "), text) for name, text in texts],
+        records=records,
+        investigation=str(rubric.agentic_trait_investigation_traces.get(trait.name) or ""),
+    )
 
 
 def _facts(result: VerificationResult, workspace: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from .texts import cut, number, redaction, shown
 SHORT = 200
 """Characters of a text that may be kept: names of stages, fields and the like are on the page thousands of times."""
 NUMERIC = ' class="n"'
+NAME = ' scope="row" dir="auto"'
 CELL, FIRST_CELL = 4000, 2000
 """Characters of a cell of a table."""
 
@@ -32,11 +33,14 @@ def _short(text: str) -> Markup:
 def begin() -> None:
     """Forget what earlier pages kept: the secrets of the environment may be others now."""
     redaction.cache_clear()
-    _short.cache_clear()
+    for kept in (_short, _short_cell, _head):
+        kept.cache_clear()
 
 
 def finalized(found: Any) -> Any:
     """What a template prints: texts pass through `plain`."""
+    if type(found) is str:  # as most is
+        return plain(found)
     return plain(found) if isinstance(found, str) and not isinstance(found, Markup) else found
 
 
@@ -59,23 +63,38 @@ def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], n
     """A table whose first column names the row; `numeric` are the columns of numbers, from 0. Empty without rows."""
     if not rows:
         return Markup("")
+    kinds = [NAME, *(NUMERIC if place in numeric else ' dir="auto"' for place in range(1, max(map(len, rows))))]
+    lines = [
+        "".join(
+            [
+                _short_cell(kind, text) if len(text) <= SHORT else _cell(kind, text)
+                for kind, text in zip(kinds, row, strict=False)
+            ]
+        )
+        for row in rows
+    ]
+    body = "</tr>\n<tr>".join(lines)
+    return Markup(f"{_head(caption, tuple(columns), tuple(numeric))}<tr>{body}</tr>\n</tbody>\n</table></div>")
+
+
+@lru_cache(maxsize=256)
+def _head(caption: str, columns: tuple[str, ...], numeric: tuple[int, ...]) -> str:
     name = plain(caption)
     head = "".join(
         f'<th scope="col"{NUMERIC if place in numeric else ""}>{plain(column)}</th>'
         for place, column in enumerate(columns)
     )
-    body = "\n".join(
-        f"<tr>{''.join(_cell(place, text, numeric) for place, text in enumerate(row))}</tr>" for row in rows
-    )
-    return Markup(
+    return (
         f'<div class="scroll" tabindex="0" role="group" aria-label="{name}"><table>\n<caption>{name}</caption>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n"
     )
 
 
-def _cell(place: int, text: str, numeric: Sequence[int]) -> str:
-    if place == 0:
-        return f'<th scope="row" dir="auto">{plain(text[:FIRST_CELL])}</th>'
-    kind = NUMERIC if place in numeric else ' dir="auto"'
+def _cell(kind: str, text: str) -> str:
+    if kind == NAME:
+        return f"<th{kind}>{plain(text[:FIRST_CELL])}</th>"
     more = f"… ({number(len(text) - CELL)} more characters)" if len(text) > CELL else ""
     return f"<td{kind}>{plain(text[:CELL])}{more}</td>"
+
+
+_short_cell = lru_cache(maxsize=4096)(_cell)

@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
-from karenina_compare.comparison.compare import compare_models
-from karenina_compare.measures import PASS_RATE
-from karenina_compare.numbers import headline_numbers
+from karenina_compare.comparison.compare import ties_among
+from karenina_compare.measures import PASS_RATE, Item
+from karenina_compare.numbers import Planned, headline_of, planned_of
 from karenina_compare.question_groups import Cluster
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.summaries.canaries import canaries_in
 from karenina_runs.summaries.item_rows import as_json
-from karenina_runs.summaries.usage import usage_by_task
 from markupsafe import Markup
 
 from karenina_core import VerificationResult
@@ -67,15 +66,22 @@ class QuestionRow:
 
 
 def overview_of(
-    results: VerificationResultSet, anchors: Sequence[str], manifest: Mapping[str, Any], cluster: Cluster | None = None
+    results: VerificationResultSet,
+    items: Sequence[Item],
+    anchors: Sequence[str],
+    manifest: Mapping[str, Any],
+    cluster: Cluster | None = None,
 ) -> dict[str, Any]:
-    """Rates, failures, traits, cost, and how the run was made, as `overview.html` names them."""
-    headline = headline_numbers(results, cluster=cluster)
+    """Rates, failures, traits, cost, and how the run was made, as `overview.html` names them; `items` are those of the
+    results."""
+    planned = planned_of(results)
+    pairs_planned = results.planned.pairs if results.planned is not None else ()
+    headline = headline_of(items, cluster=cluster, planned=planned, pairs=pairs_planned)
     # how many answering models the judge has that has most of them
     judged = {(result.metadata.parsing_model, result.metadata.answering_model) for result in results}
     answering = max(Counter(parsing for parsing, _ in judged).values(), default=0)
     ranked = 1 < answering <= MOST_RANKED
-    pairs = pairs_of(results.results, headline, _ranks(results, cluster) if ranked else None)
+    pairs = pairs_of(results, headline, _ranks(items, planned, cluster) if ranked else None)
     kinds, traits = present(results), profiles(pairs)
     questions = _questions(results.results, anchors, pairs)
     plain = without_secrets(manifest)
@@ -84,15 +90,10 @@ def overview_of(
     active = [row for row in rows if row.get("state") == "active"]
     names = dict.fromkeys(name for pair in pairs for name in sorted(pair.caveats))
     literal = [trait for trait in traits if trait.kind == "literal" and trait.classes]
-    unasked = [
-        f"{answering}, judged by {parsing}: none of {plural(found.rates.absent, 'planned item')} has a result"
-        for (answering, parsing), found in results.tally.pairs.items()
-        if not found.rates.items
-    ]
     estimates = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
     return {
         "pairs": pairs,
-        "notes": (*headline.notes, *results.tally.failed_scores, *unasked),
+        "notes": (*headline.notes, *results.tally.failed_scores, *_unasked(results)),
         "kinds": kinds,
         "failures": _failures(pairs),
         # name, meaning, and the number of items of each pair
@@ -105,14 +106,7 @@ def overview_of(
         "traits": traits,
         "questions": questions[:MOST_QUESTIONS],
         "more_questions": max(len(questions) - MOST_QUESTIONS, 0),
-        "usage": [
-            (
-                task.replace("_", " "),
-                ", ".join(map(str, row["models"])),
-                *usage_cells(row, ("items", "calls", "attempts")),
-            )
-            for task, row in usage_by_task(results.results).items()
-        ],
+        "usage": _usage(results),
         "plots": _plots(pairs, kinds, traits),
         "class_plots": [
             _plot(f"classes{place}", f"Classes of {trait.name}", plots.class_bars(trait))
@@ -125,12 +119,27 @@ def overview_of(
     }
 
 
-def _ranks(results: VerificationResultSet, cluster: Cluster | None) -> Ranks:
+def _unasked(results: VerificationResultSet) -> list[str]:
+    return [
+        f"{answering}, judged by {parsing}: none of {plural(found.rates.absent, 'planned item')} has a result"
+        for (answering, parsing), found in results.tally.pairs.items()
+        if not found.rates.items
+    ]
+
+
+def _usage(results: VerificationResultSet) -> list[tuple[str, ...]]:
+    counts = ("items", "calls", "attempts")
+    return [
+        (task.replace("_", " "), ", ".join(map(str, row["models"])), *usage_cells(row, counts))
+        for task, row in results.tally.usage.by_task().items()
+    ]
+
+
+def _ranks(items: Sequence[Item], planned: Planned | None, cluster: Cluster | None) -> Ranks:
     """As `karenina compare` has them: where two models are tied, either may be the better one."""
-    found = compare_models(results, cluster=cluster).ties
     return {
         (answering, tie.parsing): ranks
-        for tie in found
+        for tie in ties_among(items, planned=planned, cluster=cluster)
         if tie.metric == PASS_RATE.name
         for answering, ranks in tie.ranks.items()
     }

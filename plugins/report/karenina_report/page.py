@@ -11,16 +11,17 @@ from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from karenina_cli.summary import percent, shown_cost
+from karenina_compare.measures import Item
 from karenina_compare.question_groups import Cluster
 from karenina_results.columns.shared import failure_of
 from karenina_runs.files.atomic_files import replacing
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.workspaces.workspace_capture import captures
-from karenina_vocabulary.rubric_part import read_traits
 from markupsafe import Markup
 
 from karenina_core import VerificationResult, __version__
@@ -64,25 +65,8 @@ def chunks(
     roles = "".join(f".fill-{role}{{fill:var(--{role})}}.stroke-{role}{{stroke:var(--{role})}}" for role in ROLES)
     style, script = f"{_source(environment, 'style.css')}\n{roles}", _source(environment, "report.js")
     names = anchors(results)
-    overview = overview_of(results, names, manifest, cluster)
-    places = {(pair.answering, pair.parsing): pair.index for pair in overview["pairs"]}
-    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview["failures"])}
-    known: dict[str, int] = {}
-    items = []
-    for result in results.results:
-        about = result.metadata
-        traits = [
-            [known.setdefault(trait.name, len(known)), trait.state, _word(trait)]
-            for trait in read_traits(result.rubric)
-        ]
-        place = places[about.answering_model, about.parsing_model]
-        reason = reasons.get((about.outcome, failure_of(result)[1] or "", failure(result)), -1)
-        items.append({"o": about.outcome, "p": place, "f": reason, "t": traits})
     paged = len(results) > MOST
-    document: dict[str, Any] = {"traits": [shown(name) for name in known], "items": items}
-    if paged:
-        document |= {"size": PAGE, "anchors": names}
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=True)
+    overview, index = _overview(results, names, manifest, cluster)
     benchmark = manifest.get("benchmark")
     name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
     runs = dict.fromkeys(result.metadata.run_name for result in results if result.metadata.run_name)
@@ -92,7 +76,7 @@ def chunks(
         policy=POLICY.format(script=_digest(script), style=_digest(style)),
         style=Markup(style),
         script=Markup(script),
-        index=Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")),
+        index=Markup(index),
         results=results,
         overview=overview,
         title=str(name or next(iter(runs), None) or "Results"),
@@ -108,6 +92,30 @@ def chunks(
     )
     stream.enable_buffering(BUFFER)
     yield from stream
+
+
+def _overview(
+    results: VerificationResultSet, names: Sequence[str], manifest: Mapping[str, Any], cluster: Cluster | None
+) -> tuple[dict[str, Any], str]:
+    """The overview, and what the script knows of every item, as JSON. Traits are read once for both."""
+    items = [Item.of(result) for result in results.results]
+    overview = overview_of(results, items, names, manifest, cluster)
+    places = {(pair.answering, pair.parsing): pair.index for pair in overview["pairs"]}
+    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview["failures"])}
+    known: dict[str, int] = {}
+    rows = []
+    for item in items:
+        result, about = item.result, item.result.metadata
+        traits = [[known.setdefault(trait.name, len(known)), trait.state, _word(trait)] for trait in item.traits]
+        place = places[about.answering_model, about.parsing_model]
+        reason = reasons.get((about.outcome, failure_of(result)[1] or "", failure(result)), -1)
+        rows.append(_packed({"o": about.outcome, "p": place, "f": reason, "t": traits}))
+    more = f',"size":{PAGE},"anchors":{_packed(names)}' if len(results) > MOST else ""
+    text = f'{{"traits":{_packed([shown(name) for name in known])},"items":[{",".join(rows)}]{more}}}'
+    return overview, text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+_packed = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
 
 def written(file: Path, pieces: Iterable[str]) -> Path:
@@ -153,7 +161,7 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _blocks(environment: Environment, views: Iterable[dict[str, Any]], shared: Mapping[str, Any]) -> Iterator[str]:
+def _blocks(environment: Environment, views: Iterable[SimpleNamespace], shared: Mapping[str, Any]) -> Iterator[str]:
     """The items, so many at a time: `[[summary, details], ...]` as JSON, in HTML; deflated, in base64."""
     summary, details = environment.get_template("summary.html"), environment.get_template("item.html")
     views = iter(views)
@@ -166,7 +174,7 @@ def _blocks(environment: Environment, views: Iterable[dict[str, Any]], shared: M
 
 def _items(
     whole: Iterable[VerificationResult], results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[SimpleNamespace]:
     kept, calls = captures(results.run_dir), folding(results.run_dir)
     labels = {(pair.answering, pair.parsing): pair.label for pair in pairs}
     answers: dict[str, list[Sibling]] = {}

@@ -15,7 +15,7 @@ from karenina_cli.summary import percent
 from karenina_compare.headline import Headline, Number, Numbers
 from karenina_compare.measures import TRAIT
 from karenina_results.columns.shared import failure_of
-from karenina_runs.summaries.summary import summarize
+from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.summaries.usage import usage_by_task
 
 from karenina_core import VerificationResult
@@ -80,7 +80,7 @@ class Pair:
         return median(self.answer_seconds) if self.answer_seconds else None
 
 
-def pairs_of(results: Sequence[VerificationResult], headline: Headline, ranks: Ranks | None = None) -> list[Pair]:
+def pairs_of(results: VerificationResultSet, headline: Headline, ranks: Ranks | None = None) -> list[Pair]:
     """In the order in which they first occur. `headline` has the numbers of these results, `ranks` the places."""
     numbers = {(found.answering, found.parsing): found for found in headline.pairs}
     groups: dict[tuple[str, str], list[VerificationResult]] = {}
@@ -93,7 +93,7 @@ def pairs_of(results: Sequence[VerificationResult], headline: Headline, ranks: R
     labels = [f"{answering[a]} | {judges[p]}" if several else answering[a] for a, p in pairs]
     listed = []
     for index, (label, (names, found)) in enumerate(zip(labels, groups.items(), strict=True)):
-        (line,) = summarize(found)["models"]
+        line = results.tally.pairs[names].row(names, times=False)
         usage = usage_by_task(found)
         costs = [row["cost_usd"] for row in usage.values()]
         own = [result.generation.usage_metadata.get(ANSWER) or {} for result in found]

@@ -112,6 +112,7 @@ def page_of(results: VerificationResultSet | list[VerificationResult], folder: P
 def test_results_without_their_texts_say_the_same_on_the_overview(results: list[VerificationResult]) -> None:
     kept = list(map(WithoutTexts(), results))
     assert summarize(kept)["models"] == summarize(results)["models"]
+    assert headline_numbers(kept) == headline_numbers(results)
     for read in (failure, failure_of, lambda result: read_traits(result.rubric)):
         assert list(map(read, kept)) == list(map(read, results))
 
@@ -119,7 +120,13 @@ def test_results_without_their_texts_say_the_same_on_the_overview(results: list[
 def test_results_without_their_texts_share_what_they_have_alike() -> None:
     trail = (TrailEntry("GenerateAnswer", "ran", "the model answered", 1.5), TrailEntry("Judge", "skipped"))
     scales = {"tone": {"type": "llm", "kind": "boolean"}}
-    one = evolve(result(), trail=trail, rubric=RubricPart(trait_scales=scales, trait_provenance={"tone": "global"}))
+    rubric = RubricPart(
+        llm_trait_scores={"tone": True},
+        trait_scales=scales,
+        trait_provenance={"tone": "global"},
+        trait_states={"tone": {"state": "ok"}},
+    )
+    one = evolve(result(), trail=trail, rubric=rubric)
     other = structure(json.loads(json.dumps(unstructure(one))), VerificationResult)
     other = evolve(other, trail=(evolve(trail[0], seconds=2.5), trail[1]))
     keep = WithoutTexts()
@@ -131,6 +138,19 @@ def test_results_without_their_texts_share_what_they_have_alike() -> None:
     assert second.rubric is not None
     assert first.rubric.trait_scales is second.rubric.trait_scales
     assert second.rubric.trait_scales == scales
+    assert first.rubric.trait_states is second.rubric.trait_states
+    assert next(iter(first.rubric.llm_trait_scores)) is next(iter(second.rubric.llm_trait_scores))
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_what_was_extracted_is_kept_of_failed_results_alone(outcome: str) -> None:
+    """It tells a wrong value from one that was not found."""
+    values = {"parsed_gt_response": {"count": 2}, "parsed_llm_response": {"count": 3}}
+    about = result(outcome=outcome)
+    kept = WithoutTexts()(evolve(about, template=TemplatePart(**values, field_results={"count": False})))
+    assert kept.template is not None
+    assert kept.template.field_results == {"count": False}
+    assert kept.template.parsed_llm_response == ({"count": 3} if outcome == "failed" else None)
 
 
 @given(st.lists(strategies.results(), max_size=3))
@@ -726,7 +746,7 @@ def test_drawings_follow_the_order_of_the_table_and_show_its_numbers(tmp_path: P
         for n in range(8)
         for model, outcome in (("oak", "passed"), ("elm", "failed" if n else "passed"))
     ]
-    axes = interval_plot(pairs_of(items, headline_numbers(items))).axes[0]
+    axes = interval_plot(pairs_of(VerificationResultSet(items), headline_numbers(items))).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["oak", "elm"]
     assert axes.yaxis_inverted()
     marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
@@ -735,7 +755,7 @@ def test_drawings_follow_the_order_of_the_table_and_show_its_numbers(tmp_path: P
 
 def test_a_drawing_of_many_items_shows_some_of_them_and_says_so() -> None:
     items = [result(f"q{n}", execution_time=float(n)) for n in range(1000)]
-    axes = seconds_plot(pairs_of(items, headline_numbers(items))).axes[0]
+    axes = seconds_plot(pairs_of(VerificationResultSet(items), headline_numbers(items))).axes[0]
     assert len(axes.lines[0].get_xdata()) <= 250
     assert "some of them" in axes.get_xlabel()
 
@@ -756,7 +776,7 @@ def test_many_pairs_have_marks_of_their_own(tmp_path: Path) -> None:
         )
         for n in range(20)
     ]
-    looks = {look(pair) for pair in pairs_of(items, headline_numbers(items))}
+    looks = {look(pair) for pair in pairs_of(VerificationResultSet(items), headline_numbers(items))}
     assert len(looks) == 20
 
 

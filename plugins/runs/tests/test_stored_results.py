@@ -157,3 +157,11 @@ def test_a_result_set_and_its_stream_are_the_same(tmp_path: Path) -> None:
     assert list(stored) == list(loaded)
     assert (stored.file, stored.directory) == (file, tmp_path)
     assert [left.question_id for left in loaded.left_out] == ["q9"]
+
+
+def test_a_value_that_holds_itself_is_cut_off_and_the_rest_of_the_result_is_written() -> None:
+    endless: dict[str, Any] = {"a": 1}
+    endless["itself"] = endless
+    line = record(evolve(result("0a"), extensions={"plugin": {"endless": endless}}))
+    assert '"raw_llm_response":"BCL2"' in line
+    assert "not written: it is nested more than 150 levels deep" in line

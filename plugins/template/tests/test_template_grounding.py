@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_template.language import grounding
 from karenina_template.language.grounding import ungrounded
 from karenina_vocabulary.handle import TemplateField
 
@@ -166,6 +168,48 @@ def test_a_number_in_english_words_is_found_and_another_is_not(number: int, join
 @given(st.text(st.characters(codec="utf-8", categories=("L",)), min_size=1, max_size=8), st.text(max_size=30))
 def test_a_word_with_a_letter_that_the_text_does_not_have_is_missing(word: str, text: str) -> None:
     assert missing("str", f"{word}ß{word}"[:9] + "zq", text.replace("q", "").replace("Q", "").replace("ｑ", ""))
+
+
+PIECES = (
+    "two",
+    "hundred",
+    "half",
+    "million",
+    "1",
+    "2,000",
+    ".5",
+    "3/4",
+    "½",
+    " ",
+    " and ",
+    "-",
+    "_",
+    "k",
+    "%",
+    "é",
+    "X",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=10).map("".join))
+def test_what_is_left_out_of_the_search_would_have_found_nothing(text: str) -> None:
+    """The search for numbers skips what a text without digits, fractions or numerals cannot have."""
+    source, folded = grounding._Source(text), grounding._folded(text)
+    scales = "|".join(sorted(grounding.SCALES, key=len, reverse=True))
+    scaled = re.findall(rf"(?<![\d.,])([\d.,]*\d)[\s-]*({scales})(?!\w)", folded)
+    assert grounding.SCALED.findall(folded) == scaled
+    found = {reading for written in grounding.NUMBER.findall(folded) for reading in grounding._readings(written)}
+    found |= {
+        float(f"{reading * grounding.SCALES[scale]:.12g}")
+        for written, scale in scaled
+        for reading in grounding._readings(written)
+    }
+    for run in grounding.SPELT_WORDS.findall(spelt := grounding._folded(grounding.VULGAR.sub(" ", text))):
+        found |= set(grounding._read_words(grounding.BETWEEN.split(run)))
+    for whole, over, under in grounding.FRACTION.findall(spelt):
+        found |= {int(over) / int(under), int(whole or 0) + int(over) / int(under)}
+    assert source._numbers == found
+    assert source._words == grounding.WORD.findall(folded)
 
 
 def test_a_long_text_is_looked_through_in_linear_time() -> None:

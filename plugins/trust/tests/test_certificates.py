@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from karenina_runs.summaries.intervals import wilson
 from karenina_trust.certificates.certify import certify, check_labels
 from karenina_trust.certificates.document import document, read_certificate
-from karenina_trust.certificates.readings import CAUSES, field_check, findings, same_reading
+from karenina_trust.certificates.readings import CAUSES, FieldCheck, findings, same_reading
 from karenina_trust.certificates.rows import Row, exact_chance, row_of
 from karenina_trust.certificates.samples import Beside, beside
 from karenina_trust.estimators import Sample, people_alone, ppi_plus
@@ -246,7 +246,7 @@ def test_what_is_written_is_what_is_read(certificate: Any, labelled_run: Any, co
 def test_models_are_certified_together_and_each(labelled_run: Any) -> None:
     file, answers = read_labels(labelled_run.path / "labels.json"), labelled_answers(labelled_run)
     half = [evolve(a, model=f"model {place % 2}") for place, a in enumerate(answers)]
-    check = field_check(Templates(labelled_run.path))
+    check = FieldCheck(Templates(labelled_run.path))
     found, models = beside(file, half, "verdict", "manual:manual", check)
     each = [row_of(found.of_model(name, models), drawn=True) for name in sorted(set(models))]
     whole = row_of(found, drawn=True)
@@ -431,7 +431,7 @@ def test_corrected_field_accuracy_covers_and_causes_are_told_apart(replayed: Any
     for seed in range(seeds):
         own, truth, read = reassigned(answers, replayed, seed)
         file = planted_labels(own, truth, seed)
-        check = field_check(templates)
+        check = FieldCheck(templates)
         for name in EXPECTED:
             found, models = beside(file, own, f"field:{name}", "manual:manual", check)
             row: Row = row_of(found.of_model(models[0], models), drawn=True)

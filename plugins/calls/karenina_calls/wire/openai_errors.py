@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -50,7 +51,7 @@ STRICT_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 def json_from_wire(data: bytes) -> Any:
     """The JSON value in a response body. Raises PortError (`bad_response`) where it is not UTF-8 or not JSON."""
     try:
-        return STRICT_JSON.decode(data.decode("utf-8-sig"))
+        return STRICT_JSON.decode(data.removeprefix(BOM_UTF8).decode("utf-8"))
     except UnicodeDecodeError:
         fault = "is not UTF-8"
     except (ValueError, RecursionError):

@@ -17,9 +17,11 @@ from ..question_groups import Cluster, Groups, group_notes, groups_of
 from .details import flipped, ties
 from .rows import Facing, judged, row
 from .sides import Models, Side, matched, paired, sides_of
-from .values import Comparison, Correction, Flip, Pair, Row
+from .values import Comparison, Correction, Flip, Pair, Row, Tie
 
 Results = Iterable[VerificationResult]
+ALPHA, LEVEL = 0.05, 0.95
+"""What differences and intervals are judged by where nothing else is asked for; a convention of the field."""
 
 
 def compare(
@@ -31,8 +33,8 @@ def compare(
     judges: Iterable[str] = (),
     cluster: Cluster | None = None,
     correction: Correction = "holm",
-    alpha: float = 0.05,
-    level: float = 0.95,
+    alpha: float = ALPHA,
+    level: float = LEVEL,
     planned: tuple[Planned | None, Planned | None] = (None, None),
     unchanged: bool = False,
     names: tuple[str, str] = ("A", "B"),
@@ -89,8 +91,8 @@ def compare_models(
     models: Sequence[str] = (),
     cluster: Cluster | None = None,
     correction: Correction = "holm",
-    alpha: float = 0.05,
-    level: float = 0.95,
+    alpha: float = ALPHA,
+    level: float = LEVEL,
     planned: Planned | None = None,
     name: str = "",
 ) -> Comparison:
@@ -107,13 +109,7 @@ def compare_models(
     named = matched(models, names, names)
     wanted = {*named, *named.values()} or set(names)
     sides = {pair: side for pair, side in sides.items() if pair[0] in wanted}
-    groups = groups_of(listed, cluster)
-    facing = [
-        _facing(Pair(one, judge, other, judge), measure, sides, sides, groups, level)
-        for judge in sorted({parsing for _, parsing in sides})
-        for one, other in combinations([answering for answering, parsing in sides if parsing == judge], 2)
-        for measure in chosen
-    ]
+    facing = _within(sides, chosen, groups_of(listed, cluster), level)
     rows, flips = _judged(facing, correction, alpha)
     numbers = headline_of(_of(items, set(sides)), cluster=cluster, planned=planned, level=level)
     return Comparison(
@@ -131,6 +127,29 @@ def compare_models(
         notes=_notes(measures, cluster, ("", results, listed)),
         nothing="" if rows else _nothing(chosen, facing, ALONE),
     )
+
+
+def ties_among(
+    items: Sequence[Item], *, cluster: Cluster | None = None, planned: Planned | None = None
+) -> tuple[Tie, ...]:
+    """The `ties` that `compare_models` finds by default, in items whose traits have been read, for those who need
+    nothing else of it."""
+    measures = Measures.of(items)
+    chosen = measures.chosen(())
+    sides = sides_of(items, measures.limited(chosen), planned)
+    groups = groups_of([item.result for item in items], cluster)
+    rows, _ = _judged(_within(sides, chosen, groups, LEVEL), "holm", ALPHA)
+    return ties(sides, rows, chosen, ALPHA)
+
+
+def _within(sides: Sides, chosen: Sequence[Measure], groups: Groups, level: float) -> list[Facing]:
+    """Every two answering models of one judge, in every measure."""
+    return [
+        _facing(Pair(one, judge, other, judge), measure, sides, sides, groups, level)
+        for judge in sorted({parsing for _, parsing in sides})
+        for one, other in combinations([answering for answering, parsing in sides if parsing == judge], 2)
+        for measure in chosen
+    ]
 
 
 ALONE = "no two models have the same parsing model; give a second run"

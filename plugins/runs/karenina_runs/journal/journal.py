@@ -358,9 +358,7 @@ class Journal:
     def _seal(self, entry: Entry) -> list[Entry]:
         """In the writer's thread: the body without secrets, and the rows of its dictionary where that is a new one."""
         assert entry.text is not None
-        kind, written = entry.text
-        if (text := self._redact(written)) is not written:  # what was written as JSON need not be one any more
-            text = parsed(text)
+        kind, text = entry.text[0], parsed(self._redact(entry.text[1]))
         bodies, (id_, run, *facts) = self.reader.bodies, entry.row
         entry.row = sealed(TABLES[entry.table], id_, run, facts, bodies.packed(kind, text))
         if not text or (dictionary := bodies.sample(kind, text)) is None:

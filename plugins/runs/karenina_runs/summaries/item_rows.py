@@ -29,7 +29,10 @@ class FieldRow(NamedTuple):
 
 def as_json(value: Any) -> str:
     """Nothing for None."""
-    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+    return "" if value is None else _encode(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def field_rows(template: TemplatePart) -> list[FieldRow]:

@@ -96,7 +96,9 @@ class UsageTally:
 
     def add(self, result: VerificationResult) -> None:
         for task, row in _rows(result).items():
-            self.tasks.setdefault(task, TaskUsage()).add(row)
+            if (known := self.tasks.get(task)) is None:
+                known = self.tasks[task] = TaskUsage()
+            known.add(row)
 
     def by_task(self) -> dict[str, dict[str, Any]]:
         """See `VerificationResultSet.usage_by_task`."""

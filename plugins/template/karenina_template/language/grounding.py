@@ -26,8 +26,9 @@ PARTS = {"half": 2.0, "halves": 2.0, "quarter": 4.0, "quarters": 4.0} | {
 }
 """Into how many parts a fraction divides. Those from the third on are ordinal numbers too."""
 JOINTS = ("an", "and", "a", "of")
-SPELT_WORD = rf"(?:{'|'.join((*SPELT, 'hundred', *WORD_SCALES, *PARTS))})(?!\w)"
-SPELT_WORDS = re.compile(rf"(?<!\w){SPELT_WORD}(?:[\s-]+(?:(?:{'|'.join(JOINTS)})\s+){{0,3}}{SPELT_WORD})*")
+NUMERALS = frozenset({*SPELT, "hundred", *WORD_SCALES, *PARTS})
+SPELT_WORD = rf"(?:{'|'.join(sorted(NUMERALS))})(?!\w)"
+SPELT_WORDS = re.compile(rf"\b{SPELT_WORD}(?:[\s-]+(?:(?:{'|'.join(JOINTS)})\s+){{0,3}}{SPELT_WORD})*")
 BETWEEN = re.compile(r"[\s-]+")
 FRACTION = re.compile(r"(?<![\d/.,])(?:(\d{1,9})[ -])?(\d{1,9})\s?[/\u2044]\s?([1-9]\d{0,8})(?!\d)")
 
@@ -79,6 +80,8 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 LOOKED_FOR = frozenset({"str", "int", "float", "Decimal", "date", "datetime", "None"})
 CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "Sequence", "Optional", "Union"})
 WORD = re.compile(r"[^\W_]+")
+NO_LETTERS = {mark: " " for mark in range(128) if not chr(mark).isalnum()}
+"""For `str.translate`, which splits a text in ASCII into words in a fifth of the time."""
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d+)*(?:[eE][-+]?\d{1,3})?")
 GROUPED = re.compile(r"[,'’\u00a0\u202f ](?=\d{3}(?!\d))")
 SCALES = {"hundred": 1e2, "k": 1e3, "mio": 1e6, "mn": 1e6, "m": 1e6, "bn": 1e9, **WORD_SCALES}
@@ -149,6 +152,8 @@ class _Source:
     def holds(self, value: str | float) -> bool:
         if not isinstance(value, str):
             return str(value) in self._as_words or (abs(value) < LARGEST and self._holds_number(float(value)))
+        if value in self.text and value.isalnum() and len(value) >= LEAST:  # the usual case
+            return True
         wanted = WORD.findall(_folded(value))
         short = bool(wanted) and value.isascii() and sum(map(len, wanted)) < LEAST
         if value in self.text and not short:
@@ -179,7 +184,8 @@ class _Source:
 
     @cached_property
     def _words(self) -> list[str]:
-        return WORD.findall(self._folded)
+        text = self._folded
+        return text.translate(NO_LETTERS).split() if text.isascii() else WORD.findall(text)
 
     @cached_property
     def _as_words(self) -> frozenset[str]:
@@ -205,8 +211,11 @@ class _Source:
 
     @cached_property
     def _spelt_and_fractions(self) -> frozenset[float]:
-        text = self._folded if self.text.isascii() else _folded(VULGAR.sub(" ", self.text))
-        return frozenset(spelt_numbers(text))
+        if not self.text.isascii():
+            return frozenset(spelt_numbers(_folded(VULGAR.sub(" ", self.text))))
+        if "/" not in self.text and self._as_words.isdisjoint(NUMERALS):
+            return frozenset()
+        return frozenset(spelt_numbers(self._folded))
 
     @cached_property
     def _significant(self) -> frozenset[str]:

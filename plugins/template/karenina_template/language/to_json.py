@@ -27,12 +27,12 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         return sorted((plain(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
     if isinstance(value, BaseModel):
         return {name: plain(getattr(value, name, None)) for name in type(value).model_fields}
     return to_jsonable_python(value, serialize_unknown=True, bytes_mode="base64")

@@ -210,18 +210,22 @@ def lint_benchmark(templates: Iterable[TemplateHandle]) -> tuple[Finding, ...]:
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, tuple[Scalar, ...], bool]]:
     """`(path, values, whether they are a collection)` for every text, number, truth value or collection of them."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _leaves((*path, str(key)), part)
+    if isinstance(value, str | int | float):
+        if value != "":
+            yield path, (value,), False
     elif isinstance(value, list):
-        single = [item for item in _flat(value) if isinstance(item, str | int | float) and item != ""]
+        items = list(_flat(value))
+        single = [item for item in items if isinstance(item, str | int | float) and item != ""]
         if single:
             yield path, tuple(dict.fromkeys(single)), True
-        objects = [item for item in _flat(value) if isinstance(item, Mapping)]
+        if len(single) == len(items):
+            return
+        objects = [item for item in items if isinstance(item, Mapping)]
         for key in dict.fromkeys(key for item in objects for key in item):
             yield from _leaves((*path, str(key)), [item[key] for item in objects if key in item])
-    elif isinstance(value, str | int | float) and value != "":
-        yield path, (value,), False
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _leaves((*path, str(key)), part)
 
 
 def _flat(value: list[Any]) -> Iterator[Any]:

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from karenina_cli.estimating import print_estimate
-from karenina_cli.exits import GATE_FAILED
-from karenina_cli.output import Part, Table, note, own_stdout, print_found
+from karenina_cli.output import Part, Table, own_stdout, print_found
 from karenina_cli.summary import listing
 
 from karenina_core.errors import plural
 
 from ..judges.begin import Begun, begun
 from ..judges.rates import shown
-from ..judges.running import judged
+from ..judges.running import gate_code, judged
 from ..judges.trials import Subject, trial_config, trial_run
 from .attack import Attacked, attacked
 from .cases import Attack, attack_trials, targets_of
@@ -51,19 +50,9 @@ def run(path: Path, options: Mapping[str, Any]) -> int:
             "left_out": dict(start.left_out),
         }
         print_found(document, _parts(start, judges, len(payloads), made.directory), out, as_json=options["as_json"])
-    return max(made.code, _gate(judges, options["max_success"]))
-
-
-def _gate(judges: Sequence[Attacked], most: float | None) -> int:
-    failed = False
-    for judge in judges:
-        value = judge.rate("attack").value
-        if most is None or judge.style != "templates" or (value is not None and value <= most):
-            continue
-        what = "no attack could be judged" if value is None else f"{value:.1%} of the attacks succeed"
-        note(f"Error: {judge.judge}: {what}, and --max-success allows {most:.1%}")
-        failed = True
-    return GATE_FAILED if failed else 0
+    rates = ((one.judge, one.rate("attack").value) for one in judges if one.style == "templates")
+    gate = gate_code(rates, options["max_success"], "--max-success", "of the attacks succeed")
+    return max(made.code, gate)
 
 
 def _parts(start: Begun[Attack], judges: Sequence[Attacked], payloads: int, directory: Path) -> list[Part]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,11 +17,11 @@ from karenina_core.values.identity import canonical_json
 
 from ..estimators import AltTest, alt_test
 from ..labels.answers import LENGTH, TRAIT, VERDICT, Answer, answers_of, judged_value
-from ..labels.binding import binding_of, stale
+from ..labels.binding import binding_of, listed, stale
 from ..labels.file import LabelFile, is_drawn
 from ..labels.plan import population_of, strata_of
 from ..labels.templates import Templates
-from .readings import Finding, field_check, findings
+from .readings import FieldCheck, Finding, findings
 from .rows import Row, row_of
 from .samples import Beside, beside, subjects
 
@@ -62,9 +63,8 @@ class Certificate:
 def check_labels(file: LabelFile, run: Path, answers: Sequence[Answer]) -> None:
     """Raises ConfigError where the labels are of another judge, prompt, template or rubric, or of other answers."""
     if changed := stale(file.binding, binding_of(run)):
-        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise ConfigError(
-            f"the labels were made beside another judge, prompt, template or rubric: {'; '.join(changed[:3])}{more}; "
+            f"the labels were made beside another judge, prompt, template or rubric: {listed(changed)}; "
             "draw answers of this run and label them (karenina label RUN --labels FILE)"
         )
     if file.plan.population != population_of(answers):
@@ -94,8 +94,8 @@ def certify(
     answers = answers_of(results)
     check_labels(file, run, answers)
     if not file.targets:
-        raise ConfigError("nothing is labelled yet; type: karenina label RUN --annotator NAME")
-    check, drawn = field_check(Templates(run, benchmark)), is_drawn(file)
+        raise ConfigError(f"nothing is labelled yet; type: karenina label {shlex.quote(str(run))} --annotator NAME")
+    check, drawn = FieldCheck(Templates(run, benchmark)), is_drawn(file)
     rows: list[Row] = []
     trials: list[Trial] = []
     fields: dict[str, list[tuple[Beside, list[str]]]] = {}

@@ -55,8 +55,9 @@ def asked(prepared: Prepared) -> Callable[[VerificationResultSet], Sequence[Gate
 
 
 def _other_run(held: Held, changed: Sequence[str]) -> str:
-    more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
-    return f"{held.path} does not hold for this run: {'; '.join(changed[:2])}{more}"
+    from ..labels.binding import listed
+
+    return f"{held.path} does not hold for this run: {listed(changed)}"
 
 
 def not_holding(held: Held, run: Path) -> list[str]:

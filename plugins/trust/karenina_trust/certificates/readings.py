@@ -15,7 +15,7 @@ from ..labels.answers import FIELD, Answer
 from ..labels.file import LabelFile
 from ..labels.templates import Templates
 
-__all__ = ["CAUSES", "Finding", "field_check", "findings", "same_reading"]
+__all__ = ["CAUSES", "FieldCheck", "Finding", "findings", "same_reading"]
 
 Cause = Literal["both right", "judge misread", "model wrong", "both wrong"]
 CAUSES: Mapping[tuple[bool, bool], Cause] = {
@@ -70,7 +70,7 @@ def _extracted(result: VerificationResult, name: str) -> tuple[Any, bool]:
     return (template.parsed_llm_response or {}).get(name), (template.field_results or {}).get(name) is True
 
 
-class field_check:  # called like a function
+class FieldCheck:
     """`check(answer, judge, field, reading)`: 1 where the template finds the reading right. It is asked once for each
     reading, and not at all where the judge read the same."""
 
@@ -91,7 +91,7 @@ class field_check:  # called like a function
         return reading is not None and self._templates.passes(result, name, reading)
 
 
-def findings(file: LabelFile, answers: Sequence[Answer], check: field_check) -> list[Finding]:
+def findings(file: LabelFile, answers: Sequence[Answer], check: FieldCheck) -> list[Finding]:
     """Every field of a labelled answer, of every judge and as every person reads it. A judge that put the same in other
     words, so that the template accepts both, has not misread."""
     found = []

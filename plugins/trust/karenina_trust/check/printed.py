@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from karenina_cli.estimating import print_estimate
-from karenina_cli.exits import GATE_FAILED
-from karenina_cli.output import Part, Table, inline, note, own_stdout, print_found
+from karenina_cli.output import Part, Table, inline, own_stdout, print_found
 from karenina_cli.summary import listing
 
 from karenina_core.errors import plural
 
 from ..judges.begin import Begun, begun
 from ..judges.rates import shown
-from ..judges.running import judged
+from ..judges.running import gate_code, judged
 from ..judges.trials import Trial, trial_config, trial_run
 from .cases import check_trials
 from .check import Check, checks
@@ -50,18 +49,9 @@ def run(path: Path, options: Mapping[str, Any]) -> int:
         if options["beside"] is not None:
             keep(options["beside"], document)
         print_found(document, _parts(start, judges, found.directory), out, as_json=options["as_json"])
-    return max(found.code, _gate(judges, options["max_misread"]))
-
-
-def _gate(judges: Sequence[Check], most: float | None) -> int:
-    failed = False
-    for check in judges if most is not None else ():
-        value = check.misread.value
-        if value is None or value > (most or 0):
-            shown = "none of the fields could be read" if value is None else f"{value:.1%} of the fields are misread"
-            note(f"Error: {check.judge}: {shown}, and --max-misread allows {most:.1%}")
-            failed = True
-    return GATE_FAILED if failed else 0
+    rates = ((check.judge, check.misread.value) for check in judges)
+    gate = gate_code(rates, options["max_misread"], "--max-misread", "of the fields are misread")
+    return max(found.code, gate)
 
 
 def _parts(start: Begun[Trial], judges: Sequence[Check], directory: Path) -> list[Part]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from karenina_cli.exits import GATE_FAILED
 from karenina_cli.output import note
 from karenina_cli.progress import Progress
 from karenina_cli.running import carried_out
@@ -51,6 +52,18 @@ def judged(run: TrialRun, options: Mapping[str, Any], label: str) -> Judged:
     progress = Progress(len(prepared), quiet=options["quiet"])
     results = carried_out(partial(execute, prepared, destination), progress, directory)
     return Judged(results, directory, ended(results, len(prepared), directory))
+
+
+def gate_code(rates: Iterable[tuple[str, float | None]], most: float | None, option: str, what: str) -> int:
+    """4 where the share of a judge's trials that `what` says is larger than `option` allows, or unknown; 0 else, and
+    where no gate is asked for. Each such judge is named on stderr."""
+    failed = False
+    for judge, share in rates if most is not None else ():
+        if share is None or share > (most or 0):
+            found = "nothing could be judged" if share is None else f"{share:.1%} {what}"
+            note(f"Error: {judge}: {found}, and {option} allows {most:.1%}")
+            failed = True
+    return GATE_FAILED if failed else 0
 
 
 def _earlier(run: TrialRun, directory: Path) -> VerificationResultSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ __all__ = [
     "digests_of",
     "judged_otherwise",
     "judges_changed",
+    "listed",
     "other_questions",
     "planned_binding",
     "stale",
@@ -82,6 +83,12 @@ def stale(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     known = before["models"].get("parsing", {})
     parsing = {name: about for name, about in now["models"].get("parsing", {}).items() if name in known}
     return differences(before, {**now, "models": {**now["models"], "parsing": parsing}})
+
+
+def listed(changed: Sequence[str]) -> str:
+    """The first two of what has changed, and how many more there are."""
+    more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
+    return f"{'; '.join(changed[:2])}{more}"
 
 
 def other_questions(before: Mapping[str, Any], run: Path) -> list[str]:

@@ -16,7 +16,7 @@ from karenina_runs.files.atomic_files import write_json
 from karenina_core.errors import ConfigError, Problem
 
 from .answers import FIELD, VERDICT
-from .binding import other_questions
+from .binding import listed, other_questions
 from .plan import BY_HAND, Plan, plan_of
 
 try:
@@ -112,12 +112,14 @@ def read_labels(path: Path) -> LabelFile:
                 row.value["reading"]
         return LabelFile(run_id=found["run_id"], binding=found["binding"], plan=plan_of(found["plan"]), labels=rows)
     except FileNotFoundError:
-        raise ConfigError(f"there is no file of labels {path}; type: karenina label RUN --n 50") from None
+        raise ConfigError(f"there is no file of labels {path}; type: karenina label RUN --annotator NAME") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise ConfigError(f"{path} is no file of labels: {why}; karenina label RUN --n 50 makes one") from error
+        raise ConfigError(
+            f"{path} is no file of labels: {why}; karenina label RUN --annotator NAME makes one"
+        ) from error
 
 
 def verdicts_of_people(path: Path, runs: Iterable[Path]) -> dict[str, bool]:
@@ -127,8 +129,7 @@ def verdicts_of_people(path: Path, runs: Iterable[Path]) -> dict[str, bool]:
     file = read_labels(path)
     for run in runs:
         if changed := other_questions(file.binding, run):
-            more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
-            what = f"{path} was made for other questions than {run} has: {'; '.join(changed[:2])}{more}"
+            what = f"{path} was made for other questions than {run} has: {listed(changed)}"
             raise ConfigError([Problem("--labels", f"{what}; label answers of this run (karenina label)")])
     said = file.by_target(VERDICT)
     shares = {item: sum(votes.values()) / len(votes) for item, votes in said.items()}

@@ -13,7 +13,7 @@ from karenina_compare.statistics.inputs import StatisticsError
 
 from karenina_core.errors import ConfigError
 
-from ..certificates.readings import field_check
+from ..certificates.readings import FieldCheck
 from ..certificates.rows import Row, row_of
 from ..certificates.samples import Beside, beside, subjects
 from ..planning import LEAST, Design, observed
@@ -37,7 +37,7 @@ def status_of(file: LabelFile, answers: Sequence[Answer], run: Path, benchmark: 
         for name, size in file.plan.strata.items()
     ]
     precision, notes = [], []
-    check = field_check(Templates(run, benchmark))
+    check = FieldCheck(Templates(run, benchmark))
     for target, judge in subjects(file, answers):
         try:
             found = beside(file, answers, target, judge, check)[0]
@@ -68,8 +68,8 @@ def _narrower(row: Row, found: Beside, by: Sequence[str]) -> Callable[[int], flo
     scores, and where the judge has nothing to add, by the root of the number of labels.
     """
     people = [mean if (mean := found.mean(place)) in (0, 1) else None for place in range(len(found.ids))]
-    if row.recommended != "people" and set(found.said) <= {0.0, 1.0}:
-        design: Design = "by outcome" if "outcome" in by and found.target == VERDICT else "random"
+    design: Design = "by outcome" if "outcome" in by and found.target == VERDICT else "random"
+    if (row.recommended != "people" or design == "by outcome") and set(found.said) <= {0.0, 1.0}:
         with suppress(StatisticsError):  # too few labels to tell how good the judge is
             known = observed(
                 [said == 1 for said in found.said], [None if p is None else p == 1 for p in people], found.questions

@@ -118,17 +118,18 @@ def _row(judge: str, basis: str, situation: Situation, width: float) -> Row:
 
 
 def _parts(path: Path, rows: Sequence[Row], impossible: Sequence[tuple[str, str]], width: float) -> list[Part]:
-    table = []
+    table, several = [], len({row.judge for row in rows}) > 1
     for row in rows:
         known, needed = row.situation, [_needed(row, design) for design in DESIGNS]
-        table.append((row.judge, row.basis, f"{known.rate:.1%}", f"{known.accuracy:.1%}", *needed))
-    columns = ("judge", "how good it is", "rate", "agrees with people", *DESIGNS.values())
+        names = (row.judge, row.basis) if several else (row.basis,)
+        table.append((*names, f"{known.rate:.1%}", f"{known.accuracy:.1%}", *needed))
+    columns = (*(("judge",) if several else ()), "how good it is", "rate", "agrees with people", *DESIGNS.values())
     first = rows[0].situation
     parts: list[Part] = [
         f"{plural(first.items, 'answer')} to {plural(first.questions, 'question')}; labels for an interval of 95 % "
         f"with the width {width:g}",
         "",
-        Table(columns, table),
+        Table(columns, table, "" if several else f"With the judge {rows[0].judge}"),
         *_limits(rows),
         listing("Left out", list(impossible)),
     ]
