@@ -123,10 +123,10 @@ def _per_template(workload: Workload, items: int) -> dict[Where, float]:
 def _per_result(items: int) -> dict[Where, float]:
     """A report on results with five traits: what one of so many takes more than one of a third of them, so that what a
     page has once does not count."""
-    found = []
+    found, least = [], max(items // 2, 1)
     with tempfile.TemporaryDirectory() as folder:
-        for count in (1, items // 2, items // 2 + items):  # the first one imports
-            run = write_run(Path(folder) / str(count), count)
+        for name, count in (("first", 1), ("few", least), ("many", least + items)):  # the first one imports
+            run = write_run(Path(folder) / name, count)
             profile = cProfile.Profile()
             profile.runcall(report_on, run)
             found.append(_rows(profile))

@@ -23,8 +23,8 @@ another 8 over HTTP are the client that adapters of several protocols share. The
 6, and 13 in all where a manifest has that of all of them. About 40 put tags of this process around what judges read,
 look whether an error ends the run, and count what the progress shows."""
 TEMPLATE = 1500
-"""The same for a template that no other question has, beside its item: 1,420 are counted, a third of them to see whether
-what the judge reads of its two fields gives an expected value away."""
+"""The same for a template that no other question has, beside its item: 1,420 are counted, a third of them to see
+whether what the judge reads of its two fields gives an expected value away."""
 REPORT = 6_250
 """The same for one more result of a report, which is read twice; most of the rest is its HTML. Its five traits are read
 three times: for the numbers, for the counts, and for the item."""
