@@ -22,8 +22,8 @@ EXAMPLES = 50
 Chosen for the time of the suite."""
 FEW = 15
 """What is drawn with `--hypothesis-profile karenina-few`: .ci/run looks with it at other versions of what is needed."""
-settings.register_profile("karenina-short", settings(), max_examples=EXAMPLES)
-settings.register_profile("karenina-few", settings(), max_examples=FEW)
+for name, examples in (("karenina-short", EXAMPLES), ("karenina-few", FEW)):
+    settings.register_profile(name, settings(), max_examples=examples, deadline=None)  # no machine is always quiet
 FIRST = (
     *("tests/packaging/", "tests/docs/test_examples.py", "tests/faults/", "plugins/testing/tests/test_new_packages.py"),
     *("plugins/testing/tests/test_p", "plugins/report/tests/test_report_browser.py", "plugins/runs/tests/test_gateway"),

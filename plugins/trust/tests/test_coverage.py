@@ -49,10 +49,10 @@ class World:
         says = np.where(truth, rng.random(items) < right, rng.random(items) > wrong)
         return cls(rate, rate * (1 - right) + (1 - rate) * (1 - wrong), truth, says)
 
-    def sample(self, labels: int, questions: Sequence[int] | None = None) -> Sample:
-        return Sample.of(
-            self.says, [*self.truth[:labels].astype(float), *[None] * (len(self.truth) - labels)], questions
-        )
+    def sample(self, labels: int, questions: np.ndarray | None = None) -> Sample:
+        people, places = self.truth.astype(float), np.arange(len(self.truth))
+        people[labels:] = np.nan
+        return Sample(self.says.astype(float), people, places if questions is None else questions, 0 * places)
 
     def stratified(self, labels: int, strata: Sequence[object]) -> Sample:
         """As many labels of each stratum."""
@@ -168,7 +168,7 @@ def test_five_replicates_of_a_question_are_not_five_questions(questions: int, of
         truth = rng.random(1000) < chance
         says = np.where(truth, rng.random(1000) < 0.9, rng.random(1000) > 0.85)
         world = World(0.7, 0.0, truth, says)
-        honest.append(covers(certified(world.sample(5 * questions, np.repeat(range(200), 5).tolist())), 0.7))
+        honest.append(covers(certified(world.sample(5 * questions, np.repeat(range(200), 5))), 0.7))
         naive.append(covers(certified(world.sample(5 * questions)), 0.7))
     assert np.mean(honest) == pytest.approx(0.95, abs=margin(often // 2))
     assert np.mean(naive) < 0.9

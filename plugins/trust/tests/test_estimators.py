@@ -67,15 +67,20 @@ def test_the_interval_of_a_judge_s_corrected_rate_is_that_of_the_published_examp
     assert numbers == pytest.approx((0.166667, 0.056351, 0.262733), abs=5e-7)
 
 
-rows = st.lists(st.tuples(BITS, st.one_of(st.none(), BITS), st.integers(0, 5)), min_size=4, max_size=60)
+rows = st.lists(
+    st.tuples(BITS, st.one_of(st.none(), BITS), st.integers(0, 5), st.integers(0, 1)), min_size=4, max_size=60
+)
 
 
 @given(rows, st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
-def test_no_order_of_items_and_no_name_of_a_question_changes_a_number(table: Any, random: Any) -> None:
-    if len({question for _, label, question in table if label is not None}) < 2:
+def test_no_order_of_items_and_no_name_of_a_question_or_stratum_changes_a_number(table: Any, random: Any) -> None:
+    labelled = [row for row in table if row[1] is not None]
+    if len({question for _, _, question, _ in labelled}) < 2:
         return
-    shuffled = [(judge, label, f"q{question}") for judge, label, question in table]
+    if len({stratum for *_, stratum in labelled}) < 2:
+        table = [(*row[:3], 0) for row in table]
+    shuffled = [(judge, label, f"q{question}", f"s{1 - stratum}") for judge, label, question, stratum in table]
     random.shuffle(shuffled)
     first, second = (Sample.of(*(list(column) for column in zip(*rows, strict=True))) for rows in (table, shuffled))
     for estimator in ESTIMATORS.values():

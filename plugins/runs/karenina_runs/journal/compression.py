@@ -19,13 +19,13 @@ PACKED_FROM = 512
 SAMPLE = 16_000
 """Characters that make a dictionary: zlib looks back 32 KB; chosen."""
 KINDS = 16
-"""Dictionaries at most: the state of each takes some 150 KB."""
+"""Dictionaries at most: the state of each takes 160 KB."""
 LARGEST = 256 * 1024 * 1024
 """Bytes of a compressed body at most; a longer one is kept as it is. What a journal of others unpacks to is no more."""
 LEVEL, MEMORY = 2, 6
 """zlib's. With its usual memory (8) the state that is copied for each body is a quarter of a megabyte, and that takes
 longer than packing most bodies: with 6 a body of 2 KB takes a third of the time and one of 7 KB two thirds, and level 2
-then packs as well as 1 does there. zstd would save another 30 us an item."""
+then packs as well as 1 does there."""
 ZLIB = 0x78
 HAS_DICTIONARY = 0x20
 

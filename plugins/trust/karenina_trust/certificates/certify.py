@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,7 +94,7 @@ def certify(
     answers = answers_of(results)
     check_labels(file, run, answers)
     if not file.targets:
-        raise ConfigError("nothing is labelled yet; type: karenina label RUN --annotator NAME")
+        raise ConfigError(f"nothing is labelled yet; type: karenina label {shlex.quote(str(run))} --annotator NAME")
     check, drawn = FieldCheck(Templates(run, benchmark)), is_drawn(file)
     rows: list[Row] = []
     trials: list[Trial] = []

@@ -34,5 +34,7 @@ def rates_possible(people: Floats, groups: Integers, worth: float = 1.0) -> Floa
     _, numbered, items = np.unique(groups, return_inverse=True, return_counts=True)
     prior = PRIOR * min(1.0, 2 / len(items))
     passed, failed = (np.bincount(numbered, weights=people == value, minlength=len(items)) for value in (1, 0))
+    order = np.lexsort((failed, passed, items))  # whatever the groups are called
+    items, passed, failed = items[order], passed[order], failed[order]
     shares = rng.dirichlet(worth * items + prior, DRAWS)
     return np.asarray((shares * rng.beta(worth * passed + prior, worth * failed + prior, shares.shape)).sum(axis=1))

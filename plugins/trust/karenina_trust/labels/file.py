@@ -112,12 +112,14 @@ def read_labels(path: Path) -> LabelFile:
                 row.value["reading"]
         return LabelFile(run_id=found["run_id"], binding=found["binding"], plan=plan_of(found["plan"]), labels=rows)
     except FileNotFoundError:
-        raise ConfigError(f"there is no file of labels {path}; type: karenina label RUN --n 50") from None
+        raise ConfigError(f"there is no file of labels {path}; type: karenina label RUN --annotator NAME") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise ConfigError(f"{path} is no file of labels: {why}; karenina label RUN --n 50 makes one") from error
+        raise ConfigError(
+            f"{path} is no file of labels: {why}; karenina label RUN --annotator NAME makes one"
+        ) from error
 
 
 def verdicts_of_people(path: Path, runs: Iterable[Path]) -> dict[str, bool]:
