@@ -125,8 +125,8 @@ def _per_result(items: int) -> dict[Where, float]:
     page has once does not count."""
     found, least = [], max(items // 2, 1)
     with tempfile.TemporaryDirectory() as folder:
-        for number, count in enumerate((1, least, least + items)):  # the first one imports
-            run = write_run(Path(folder) / str(number), count)
+        for name, count in (("first", 1), ("few", least), ("many", least + items)):  # the first one imports
+            run = write_run(Path(folder) / name, count)
             profile = cProfile.Profile()
             profile.runcall(report_on, run)
             found.append(_rows(profile))

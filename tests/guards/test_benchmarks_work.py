@@ -53,6 +53,7 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "one item, in memory, counted": None,
         "one item, run directory, counted": None,
         "one item, distinct template, counted": None,
+        "one item, report, counted": None,
         "one item, journal, counted": None,
         "quotation, verbatim": 2,
         "quotation, other marks": 2,
