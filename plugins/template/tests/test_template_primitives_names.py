@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from karenina_template.language.mathematics import LONGEST, read_statement
+from karenina_template.language.mathematics import DIGITS, LONGEST, numbers, read_statement
 from karenina_template.language.primitives.quantities import read_quantity
 
 from karenina_core.errors import TemplateError
@@ -315,6 +316,17 @@ def test_large_values_are_computed_at_once(text: str) -> None:
     assert ExpressionMatch().check(text, text)
     assert not ExpressionMatch().check(text, "x")
     assert time.thread_time() - began < 5
+
+
+def test_a_context_is_made_once_for_a_thread_and_has_its_digits_after_whatever_was_computed() -> None:
+    context = numbers()
+    for text in ("x^x^x^x", "1/0", "(x+1)!", "log(0)", "sin(10^5 x)"):
+        with suppress(TemplateError, ValueError):
+            ExpressionMatch().check(text, "(x+1)!")
+    assert numbers() is context
+    assert context.dps == DIGITS
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(numbers).result() is not context
 
 
 def test_an_expected_expression_that_has_no_value_is_refused() -> None:

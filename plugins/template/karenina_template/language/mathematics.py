@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import operator
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -71,6 +72,7 @@ _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 _ARGUMENTS = r"^([\s$]*\\?[A-Za-z]+(?:_\w+|_\{[^{}]*\})?)\s*(?:\\left)?\([A-Za-z, ]+(?:\\right)?\)(?=\s*=)"
 """What is left of a function that an equation defines: the `(t)` of `N(t) = ...`."""
+_of_thread = threading.local()
 Tree = tuple[Any, ...]
 
 
@@ -278,13 +280,17 @@ def same_value(found: Statement, wanted: Statement, tolerance: float) -> bool:
 
 
 def numbers() -> Any:
-    """A context of mpmath with `DIGITS` digits. Raises ValueError where mpmath is not installed."""
+    """This thread's context of mpmath, with `DIGITS` digits: some functions change them while they compute, and to make
+    one takes longer than a comparison. Raises ValueError where mpmath is not installed."""
+    if (context := getattr(_of_thread, "context", None)) is not None:
+        return context
     try:
         import mpmath  # type: ignore[import-untyped]  # it ships no types
     except ImportError:
         raise ValueError("expressions need mpmath; type: pip install 'karenina-template[math]'") from None
     context = mpmath.mp.clone()
     context.dps = DIGITS
+    _of_thread.context = context
     return context
 
 
