@@ -36,7 +36,8 @@ def test_workers_rewrite_nothing(tmp_path: Path) -> None:
     for name in files:
         (tmp_path / name).write_text("def test_it():\n    assert 1 + 1 == 2\n", "utf-8")
     (tmp_path / "tests" / "test_broken.py").write_text("def test_it(:\n", "utf-8")
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    own = ("PYTHONDONTWRITEBYTECODE", "PYTEST_XDIST_WORKER")  # the latter of the worker that this test runs in
+    kept = {name: value for name, value in os.environ.items() if name not in own}
     options = ("-q", "-n", "2", "--import-mode=importlib", "-p", "xdist", "-p", "counting", "-p", "no:cacheprovider")
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "tests", "plugins"],

@@ -161,16 +161,7 @@ class Pool:
         if (turn := self._slots.take()) is not None:
             await self._slots.wait(turn)
         try:
-            worker = self._kept(program)
-            if worker is None:
-                worker, _ = await self._other(program)
-            try:
-                said: dict[str, Any] | None = worker.quick(request_for(worker))
-                if said is None:
-                    call = partial(worker.result, self.settings.seconds, self.settings.hard_seconds)
-                    said = await self._in_thread(call, lambda _: None)
-            except BaseException as error:
-                raise self._failed(worker, program, error) from None
+            worker, said = await self._asked(program, request_for)
             if said.get("error") == "time":
                 self._discard(worker)
             else:
@@ -178,6 +169,25 @@ class Pool:
             return self._checked(program, said)
         finally:
             self._slots.release()
+
+    async def _asked(
+        self, program: Program, request_for: Callable[[Worker], Mapping[str, Any]], *, again: bool = False
+    ) -> tuple[Worker, dict[str, Any]]:
+        """The reply, and whose it is. Where the server ends during the call, another one is asked, once (`again`)."""
+        worker = self._kept(program)
+        if worker is None:
+            worker, _ = await self._other(program)
+        try:
+            said: dict[str, Any] | None = worker.quick(request_for(worker))
+            if said is None:
+                call = partial(worker.result, self.settings.seconds, self.settings.hard_seconds)
+                said = await self._in_thread(call, lambda _: None)
+        except BaseException as error:
+            failed = self._failed(worker, program, error)
+            if again or worker.server.runs or not isinstance(error, WorkerEnded):
+                raise failed from None
+            return await self._asked(program, request_for, again=True)
+        return worker, said
 
     async def _other(self, program: Program) -> tuple[Worker, dict[str, Any]]:
         made: tuple[Worker, dict[str, Any]] = await self._in_thread(

@@ -297,6 +297,27 @@ def test_another_server_is_started_where_one_has_ended(runtime: SandboxRuntime) 
     assert asyncio.run(run()) == [True, True]
 
 
+def test_a_call_during_which_the_server_ends_is_made_again_once(runtime: SandboxRuntime) -> None:
+    """Whatever ends it, such as a system without memory, the template has done nothing."""
+
+    async def run(*, often: int) -> Any:
+        filled = await (await runtime.load(source("import time; time.sleep(0.3); return True"), PRIMITIVES)).build(
+            {"said": "x"}
+        )
+        task = asyncio.ensure_future(filled.verify(""))
+        killed: set[int] = set()
+        while len(killed) < often and not task.done():
+            await asyncio.sleep(0.05)
+            if (server := runtime.pool.server.pid) not in killed and children(server):
+                os.kill(server, signal.SIGKILL)
+                killed.add(server)
+        return (await task).result
+
+    assert asyncio.run(run(often=1)) is True
+    with pytest.raises(TemplateError, match="sandbox"):
+        asyncio.run(run(often=10))
+
+
 HOST = """
 import asyncio, os, sys, time
 from karenina_sandbox.runtime import SandboxRuntime
