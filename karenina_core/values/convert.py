@@ -60,7 +60,7 @@ def converter() -> cattrs.Converter:
         conv.register_structure_hook(type_, (lambda v, t: _exactly(v, t, int)) if type_ is float else _exactly)
     for predicate in (is_sequence, is_any_set):
         conv.register_structure_hook_factory(predicate, _list_hook)
-    conv.register_structure_hook_func(lambda t: _origin(t) in (Union, UnionType), partial(_structure_union, conv))
+    conv.register_structure_hook_factory(lambda t: _origin(t) in (Union, UnionType), partial(_union_hook, conv))
     conv.register_structure_hook_func(lambda t: _origin(t) is Literal, _structure_literal)
     conv.register_structure_hook_func(lambda t: t is Any or t is object, lambda value, _: value)
     conv.register_structure_hook(bytes, lambda value, _: _bytes(value))
@@ -68,9 +68,7 @@ def converter() -> cattrs.Converter:
     conv.register_structure_hook(Secret, lambda value, _: Secret(_exactly(value, str)))
     conv.register_unstructure_hook(Secret, lambda value: None)
     conv.register_structure_hook(ManualAnswer, lambda value, _: value)
-    conv.register_unstructure_hook_func(
-        lambda t: is_any_set(t), lambda value: sorted(map(conv.unstructure, value), key=repr)
-    )
+    conv.register_unstructure_hook_func(is_any_set, lambda value: sorted(map(conv.unstructure, value), key=repr))
     conv.register_structure_hook_factory(attrs.has, partial(_structure_attrs, conv))
     conv.register_unstructure_hook_factory(attrs.has, partial(_unstructure_attrs, conv))
     conv.register_unstructure_hook_func(
@@ -90,7 +88,7 @@ def _structure_attrs(conv: cattrs.Converter, cls: type) -> Any:
 
 
 def _table(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise TypeError(f"expected a table of settings, got {value!r}")
     return value
 
@@ -204,8 +202,7 @@ def _name(type_: Any) -> str:
 def _list_hook(type_: Any, conv: cattrs.Converter) -> Any:
     """Lists from lists only, in the container that the field asks for."""
     inner = list_structure_factory(type_, conv)
-    container = get_origin(type_) or type_
-    container = container if container in (tuple, set, frozenset) else list
+    container = kind if (kind := get_origin(type_) or type_) in (tuple, set, frozenset) else list
 
     def hook(value: Any, t: Any) -> Any:
         if not isinstance(value, list | tuple | set | frozenset):
@@ -219,19 +216,21 @@ def _bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else base64.b64decode(_exactly(value, str), validate=True)
 
 
-def _structure_union(conv: cattrs.Converter, value: Any, type_: Any) -> Any:
-    members = get_args(type_)
-    if value is None and NoneType in members:
-        return None
-    members = tuple(member for member in members if member is not NoneType)
-    if len(members) == 1:
-        return conv.structure(value, members[0])
-    if type(value) in members:
-        return value
-    for member in members:
-        with suppress(Exception):
-            return conv.structure(value, member)
-    raise TypeError(f"expected {' or '.join(_name(m) for m in members)}, got {value!r}")
+def _union_hook(conv: cattrs.Converter, type_: Any) -> Any:
+    members = [member for member in get_args(type_) if member is not NoneType]
+    kept = {*get_args(type_)} if len(members) > 1 else ATOMS.intersection(get_args(type_))
+
+    def hook(value: Any, _: Any) -> Any:
+        if type(value) in kept:
+            return value
+        if len(members) == 1:
+            return conv.structure(value, members[0])
+        for member in members:
+            with suppress(Exception):
+                return conv.structure(value, member)
+        raise TypeError(f"expected {' or '.join(_name(m) for m in members)}, got {value!r}")
+
+    return hook
 
 
 def _structure_literal(value: Any, type_: Any) -> Any:
