@@ -57,7 +57,6 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "one item, distinct template, counted": None,
         "one item, report, counted": None,
         "one item, journal, counted": None,
-        "one item, report, counted": None,
         "quotation, verbatim": 2,
         "quotation, other marks": 2,
         "quotation, one word wrong": 2,

@@ -43,8 +43,8 @@ async def ask_judge(
     temperature: float | None = None,
     expected: Mapping[str, Any] | None = None,
 ) -> ParsePortResult:
-    """Ask the parsing model for data of a JSON Schema. `texts` are the system text and the user text; a third one goes
-    on where other calls about this answer go on with another text: an adapter may tell a cache of prompts so.
+    """Ask the parsing model for data of a JSON Schema. `texts` are the system text and the user text; a third one
+    follows where calls about this answer begin to differ: an adapter may mark that place for a cache of prompts.
 
     Lists without a limit of their own get one in the schema that the judge is shown and held to (`MOST_ENTRIES`); none
     does where `expected`, the ground truth of a template, has a list of more than half as many entries. A text in the
@@ -76,7 +76,7 @@ async def ask_judge(
 
 
 def _long(value: object, most: int, path: str = "") -> Iterator[str]:
-    """Every text of more than so many characters in JSON data, as a judge is told of it."""
+    """A message for the judge about every text of more than so many characters in JSON data."""
     if isinstance(value, str):
         if len(value) > most:
             yield f"{path} has {len(value):,} characters, and may have {most:,}"

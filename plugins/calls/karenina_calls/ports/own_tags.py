@@ -19,7 +19,7 @@ from karenina_core.values.message import Message, TextBlock
 R = TypeVar("R")
 _SECRET = secrets.token_bytes(16)
 MARK = "\n</untrusted-"
-"""What ends a marked text, and stands nowhere else: instructions speak of tags within a line."""
+"""What ends a marked text, and is nowhere else: instructions speak of tags within a line."""
 
 
 def with_own_tags(call: Call[R]) -> Call[R]:

@@ -269,7 +269,7 @@ def _problems(stage: Stage) -> Iterator[tuple[str, str, str]]:
 
 
 def _misspelt(cls: type[Stage]) -> Iterator[tuple[str, str, str]]:
-    """What nobody would read or call."""
+    """Attributes that no one reads or calls."""
     own = {name for base in cls.__mro__[: cls.__mro__.index(Stage)] for name in vars(base)}
     known = [name for name in vars(Stage) if not name.startswith("_")]
     for name in sorted(own):

@@ -18,7 +18,7 @@ class Sample:
     judge: Floats
     """What the judge says: 0 or 1, or a score."""
     people: Floats
-    """What people say, in the same unit; NaN where nobody was asked."""
+    """What people say, in the same unit; NaN where there is no label."""
     questions: Integers
     """The number of the question of each item. Items of one question are never taken as independent."""
     strata: Integers
