@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TypeVar, overload
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 D = TypeVar("D")
 REQUIRED: Any = object()
-NO_STAGE = Usual()
+NO_MODEL, NO_STAGE, NO_VERDICT = ModelIdentity("none", "none"), Usual(), Verdict()
+Before = tuple[Declaration | None, Usual, ItemError | None]
 MAX_WARNINGS = 50
 """Of one item: a stage that warns in a loop fills no result. Chosen, not measured."""
 
@@ -61,9 +62,8 @@ class VerificationContext(ReadThrough):
         workspace: Path | None = None,
         services: Services | None = None,
     ) -> None:
-        unknown = ModelIdentity("none", "none")
         self.question = question
-        self.task = task or TaskIdentity(question.id, question.template_id, unknown, unknown)
+        self.task = task or TaskIdentity(question.id, question.template_id, NO_MODEL, NO_MODEL)
         self.config = config or VerificationConfig()
         self.mode = mode
         self.rubric = rubric
@@ -83,7 +83,7 @@ class VerificationContext(ReadThrough):
         self._artifacts: dict[str, Any] = {}
         self._result_fields: dict[str, Any] = {}
         self._effects: list[Effect] = []
-        self._verdict = Verdict()
+        self._verdict = NO_VERDICT
         self._error: ItemError | None = None
         self._stage: Declaration | None = None
         self._usual = NO_STAGE
@@ -181,7 +181,8 @@ class VerificationContext(ReadThrough):
         return self._artifacts.get(key, default)
 
     def has_artifact(self, key: str) -> bool:
-        self._may_read(key)
+        if key not in self._usual.readable:
+            self._may_read(key)
         return self._view(key) is not None if key in VERDICT_VIEWS else key in self._artifacts
 
     # Result fields
@@ -240,8 +241,12 @@ class VerificationContext(ReadThrough):
 
     def set_artifact_and_result(self, key: str, value: Any) -> None:
         """Write an artifact and the result field of the same name; both must be declared."""
-        self.set_artifact(key, value)
-        self.set_result_field(key, value)
+        usual = self._usual.both.get(key)
+        if usual is None or type(value) not in usual or key in self._artifacts or key in self._result_fields:
+            self.set_artifact(key, value)
+            self.set_result_field(key, value)
+        else:
+            self._artifacts[key] = self._result_fields[key] = value
 
     @property
     def result_fields(self) -> Mapping[str, Any]:
@@ -329,9 +334,25 @@ class VerificationContext(ReadThrough):
         """The running stage, and what changes while stages work: lines of the trail, warnings, and the note."""
         return self._stage, len(self.trail), len(self.warnings), self._note
 
-    def acting(self, stage: Declaration, usual: Usual = NO_STAGE) -> AbstractContextManager[None]:
+    @contextmanager
+    def acting(self, stage: Declaration, usual: Usual = NO_STAGE) -> Iterator[None]:
         """Check reads and writes against the declaration of this stage; `usual` is that of the stage."""
-        return _Acting(self, stage, usual)
+        before = self.begin(stage, usual)
+        try:
+            yield
+        finally:
+            self.end(before)
+
+    def begin(self, stage: Declaration, usual: Usual) -> Before:
+        """As `acting` does, until `end`, which takes what this returns. What was noted before is not the stage's."""
+        before = self._stage, self._usual, self._error
+        self._stage, self._usual, self._note = stage, usual, ""
+        return before
+
+    def end(self, before: Before) -> str | None:
+        """Returns the error that was set meanwhile."""
+        self._stage, self._usual, error = before
+        return None if self._error is error or self._error is None else self._error.message
 
     def _declared(self, attribute: str, key: str) -> None:
         if self._stage is not None and key not in getattr(self._stage, attribute):
@@ -369,19 +390,3 @@ def _given(value: T | None, what: str) -> T:
     if value is None:
         raise ContractError(f"this context was made without {what}")
     return value
-
-
-class _Acting:
-    """Entered for every stage of every item: a generator would take longer than most stages do."""
-
-    __slots__ = ("_before", "_context", "_now")
-
-    def __init__(self, context: VerificationContext, stage: Declaration, usual: Usual) -> None:
-        self._context, self._now = context, (stage, usual)
-        self._before = context._stage, context._usual
-
-    def __enter__(self) -> None:
-        self._context._stage, self._context._usual = self._now
-
-    def __exit__(self, *_: object) -> None:
-        self._context._stage, self._context._usual = self._before

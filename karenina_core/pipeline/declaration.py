@@ -47,19 +47,21 @@ class Declaration(Protocol):
 
 
 class Usual(NamedTuple):
-    """What a stage declares, for a quick look, which is all that most values need: the artifacts and the result fields
-    that it may write, each with the usual types that it takes, and what it may read."""
+    """What a stage declares, for a quick look, which is all that most values need: the artifacts, the result fields,
+    and what is both, that it may write, each with the usual types that it takes, and what it may read."""
 
     artifacts: Mapping[Any, frozenset[type]] = {}
     fields: Mapping[str, frozenset[type]] = {}
     readable: frozenset[str] = frozenset()
+    both: Mapping[str, frozenset[type]] = {}
 
 
 def usual(stage: Declaration) -> Usual:
-    types, views = field_types(), VERDICT_VIEWS
+    known, views = field_types(), VERDICT_VIEWS
     artifacts = {key: key.usual for key in stage.produces if isinstance(key, Key) and key not in views}
-    fields = {name: types[name].usual for name in stage.result_fields if name in types and name not in views}
-    return Usual(artifacts, fields, frozenset({*stage.requires, *stage.reads, *stage.produces} - views))
+    fields = {name: known[name].usual for name in stage.result_fields if name in known and name not in views}
+    both = {str(key): types & fields[key] for key, types in artifacts.items() if key in fields}
+    return Usual(artifacts, fields, frozenset({*stage.requires, *stage.reads, *stage.produces} - views), both)
 
 
 def result_fields() -> Mapping[str, str]:

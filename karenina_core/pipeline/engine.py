@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
+from types import CoroutineType
 from typing import Any
 
 from attrs import evolve, frozen
@@ -25,7 +26,7 @@ from .context import VerificationContext
 from .declaration import Usual, usual
 from .stage import Skip, Stage
 
-Step = Callable[[VerificationContext], Awaitable[None]]
+Step = Callable[[VerificationContext], Awaitable[None] | None]
 Verify = Callable[[VerificationContext], Coroutine[Any, Any, VerificationResult]]
 log = get_logger("karenina.pipeline")
 
@@ -34,7 +35,7 @@ log = get_logger("karenina.pipeline")
 class _Prepared:
     stage: Stage
     step: Step
-    version: str
+    named: tuple[str, str]
     usual: Usual
 
 
@@ -42,7 +43,7 @@ class Engine:
     """The stages of one plan, wrapped by middleware once, ready to run any number of items."""
 
     def __init__(self, stages: Sequence[Stage], app: Karenina | None = None) -> None:
-        self._prepared = [_Prepared(s, _step(s, app), getattr(s, "version", "1"), usual(s)) for s in stages]
+        self._prepared = [_Prepared(s, _step(s, app), (s.name, getattr(s, "version", "1")), usual(s)) for s in stages]
         self._verify: Verify = self._all
         for plugin, around in reversed(app.middleware("karenina_wrap_item") if app else []):
             self._verify = partial(_around_item, plugin, around, self._verify)
@@ -69,27 +70,28 @@ class Engine:
     async def _one(self, prepared: _Prepared, context: VerificationContext, limit: StageLimit | None) -> TrailEntry:
         stage = prepared.stage
         started = time.perf_counter()
-        context.take_note()
-        before = context.error
-        reason = ""
-        with context.acting(stage, prepared.usual):
-            try:
-                answer = stage.should_run(context)
-                if not answer:
-                    reason = answer.reason if isinstance(answer, Skip) else "its should_run returned False"
-                    return TrailEntry(stage.name, "skipped", reason, time.perf_counter() - started)
-                current_stage.set((stage.name, prepared.version))
-                await prepared.step(context)
-                if limit is not None and limit.why is not None:  # it has kept its cancellation to itself
-                    raise asyncio.CancelledError
-            except BaseException as raised:  # also what some extension modules raise instead of an Exception
-                error = (limit.cancelled_for() if limit is not None else None) or raised
-                if stops_item(error):
-                    raise
-                reason = self._failed(stage, context, error)
-                return TrailEntry(stage.name, "failed", reason, time.perf_counter() - started)
-        if context.error is not None and context.error != before:
-            return TrailEntry(stage.name, "failed", context.error, time.perf_counter() - started)
+        before = context.begin(stage, prepared.usual)
+        try:
+            answer = stage.should_run(context)
+            if not answer:
+                reason = answer.reason if isinstance(answer, Skip) else "its should_run returned False"
+                return TrailEntry(stage.name, "skipped", reason, time.perf_counter() - started)
+            current_stage.set(prepared.named)
+            work = prepared.step(context)
+            if type(work) is CoroutineType or (work is not None and inspect.isawaitable(work)):
+                await work
+            if limit is not None and limit.why is not None:  # it has kept its cancellation to itself
+                raise asyncio.CancelledError
+        except BaseException as raised:  # also what some extension modules raise instead of an Exception
+            error = (limit.cancelled_for() if limit is not None else None) or raised
+            if stops_item(error):
+                raise
+            reason = self._failed(stage, context, error)
+            return TrailEntry(stage.name, "failed", reason, time.perf_counter() - started)
+        finally:
+            set_meanwhile = context.end(before)
+        if set_meanwhile is not None:
+            return TrailEntry(stage.name, "failed", set_meanwhile, time.perf_counter() - started)
         return TrailEntry(stage.name, "ran", context.take_note(), time.perf_counter() - started)
 
     def _failed(self, stage: Stage, context: VerificationContext, error: BaseException) -> str:
@@ -126,15 +128,22 @@ def _is_cancelling() -> bool:
 
 def _step(stage: Stage, app: Karenina | None) -> Step:
     """The stage's work inside the middleware."""
-    step: Step = partial(_execute, stage)
+    step: Step = partial(_in_thread, stage) if stage.blocking else stage.execute
     wrappers = app.middleware("karenina_wrap_stage", f" for {stage.name}", stage=stage) if app else []
     for _, around in reversed(wrappers):
-        step = partial(_around, around, step)
+        step = partial(_around, around, partial(_awaited, step))
     return step
 
 
 async def _around(around: Callable[..., Awaitable[None]], step: Step, context: VerificationContext) -> None:
     await around(context, partial(step, context))
+
+
+async def _awaited(step: Step, context: VerificationContext) -> None:
+    """What a wrapper waits for, also where the stage has a plain function."""
+    work = step(context)
+    if work is not None and inspect.isawaitable(work):
+        await work
 
 
 async def _around_item(
@@ -170,10 +179,8 @@ async def _around_item(
     return evolve(bare_result(context), trail=tuple(context.trail))
 
 
-async def _execute(stage: Stage, context: VerificationContext) -> None:
-    if stage.blocking:  # in a thread that holds up nothing, not even the end of the program, where it does not end
-        work = (await in_own_thread(lambda: stage.execute(context), f"karenina-{stage.name}")).result()
-    else:
-        work = stage.execute(context)
+async def _in_thread(stage: Stage, context: VerificationContext) -> None:
+    """A thread that holds up nothing, not even the end of the program, where it does not end."""
+    work = (await in_own_thread(lambda: stage.execute(context), f"karenina-{stage.name}")).result()
     if work is not None and inspect.isawaitable(work):
         await work

@@ -18,6 +18,7 @@ import cattrs
 from cattrs import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
 from cattrs.cols import is_any_set, is_sequence, list_structure_factory
 from cattrs.errors import AttributeValidationNote, IterableValidationNote
+from cattrs.fns import identity
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from ..errors import ConfigError, Problem, did_you_mean
@@ -71,6 +72,9 @@ def converter() -> cattrs.Converter:
     conv.register_unstructure_hook_func(is_any_set, lambda value: sorted(map(conv.unstructure, value), key=repr))
     conv.register_structure_hook_factory(attrs.has, partial(_structure_attrs, conv))
     conv.register_unstructure_hook_factory(attrs.has, partial(_unstructure_attrs, conv))
+    conv.register_unstructure_hook_func(  # as it is, without a call
+        lambda t: _origin(t) in (Union, UnionType) and ATOMS.issuperset(get_args(t)), identity
+    )
     conv.register_unstructure_hook_func(
         lambda t: _origin(t) in (dict, Mapping) and get_args(t)[1:] == (Any,), partial(_of_anything, conv)
     )

@@ -10,6 +10,7 @@ from attrs import field, frozen
 from ..errors import ErrorKind
 
 OutcomeName = Literal["passed", "failed", "scored", "auto_failed", "abstained", "insufficient", "error", "skipped"]
+NAMES = get_args(OutcomeName)
 
 
 @frozen(eq=False)
@@ -26,8 +27,8 @@ class Outcome:
 
     @name.validator
     def _check_name(self, _: object, value: str) -> None:
-        if value not in get_args(OutcomeName):
-            raise ValueError(f"unknown outcome {value!r}; the outcomes are {', '.join(get_args(OutcomeName))}")
+        if value not in NAMES:
+            raise ValueError(f"unknown outcome {value!r}; the outcomes are {', '.join(NAMES)}")
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str):

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_calls.files.sandboxed_files import replace_file
+from karenina_calls.files.to_its_end import to_its_end
 from karenina_calls.files.workspace_text import Search
 from karenina_calls.files.workspace_tools import workspace_tools
 from karenina_calls.tools.agent_loop import run_agent_loop
 
 from karenina_core.ports import AgentConfig, LLMResponse, Tool, ToolOutcome
-from karenina_core.ports.threads import to_its_end
 from karenina_core.values.message import Message, ToolUseBlock
 
 

@@ -17,11 +17,11 @@ from typing import Any
 from attrs import define, field
 
 from karenina_core.errors import did_you_mean
-from karenina_core.ports.threads import to_its_end
 from karenina_core.ports.values import Tool, ToolOutcome
 
 from .sandboxed_files import Bounds, Confined, Entry, confined, look, open_file, open_parent, replace_file, walk
 from .sandboxed_names import Names, Refused, is_hidden, names_of, plain, quoted
+from .to_its_end import to_its_end
 from .workspace_text import MOST_LINES, MOST_TEXT, Search, is_binary, kind_of, matches_glob, read_lines, search_lines
 
 MOST_LISTED = 500  # lines; chosen, as the next two: what is cut says so, and models ask for less
