@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -33,13 +33,30 @@ BETWEEN = re.compile(r"[\s-]+")
 FRACTION = re.compile(r"(?<![\d/.,])(?:(\d{1,9})[ -])?(\d{1,9})\s?[/\u2044]\s?([1-9]\d{0,8})(?!\d)")
 
 
-def spelt_numbers(text: str) -> Iterator[float]:
-    """By every way to read them, of a text in small letters. A number in digits alone is none of them."""
-    for run in dict.fromkeys(SPELT_WORDS.findall(text)):
+def spelt_numbers(text: str, numerals: Iterable[str] = NUMERALS) -> Iterator[float]:
+    """By every way to read them, of a text in small letters. A number in digits alone is none of them. `numerals` are
+    all that are in it, and may be more."""
+    for run in dict.fromkeys(_runs(text, numerals)):
         yield from _read_words(BETWEEN.split(run))
     for whole, over, under in FRACTION.findall(text) if "/" in text or "\u2044" in text else ():
         yield int(over) / int(under)
         yield int(whole or 0) + int(over) / int(under)
+
+
+def _runs(text: str, numerals: Iterable[str]) -> Iterator[str]:
+    """Numerals in a row. They are looked for one by one: a pattern would look at every place of the text."""
+    end = 0
+    for place in sorted({place for numeral in numerals for place in _places(numeral, text)}):
+        if place >= end and (run := SPELT_WORDS.match(text, place)):
+            yield run[0]
+            end = run.end()
+
+
+def _places(part: str, text: str) -> Iterator[int]:
+    place = text.find(part)
+    while place >= 0:
+        yield place
+        place = text.find(part, place + 1)
 
 
 def _read_words(words: list[str]) -> Iterator[float]:
@@ -213,9 +230,8 @@ class _Source:
     def _spelt_and_fractions(self) -> frozenset[float]:
         if not self.text.isascii():
             return frozenset(spelt_numbers(_folded(VULGAR.sub(" ", self.text))))
-        if "/" not in self.text and self._as_words.isdisjoint(NUMERALS):
-            return frozenset()
-        return frozenset(spelt_numbers(self._folded))
+        numerals = self._as_words & NUMERALS
+        return frozenset(spelt_numbers(self._folded, numerals)) if numerals or "/" in self.text else frozenset()
 
     @cached_property
     def _significant(self) -> frozenset[str]:
