@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from karenina_core.ports.model_client import CallRecord
@@ -59,8 +59,8 @@ def _earlier(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _total(usage: Mapping[str, Any]) -> dict[str, Any]:
     total: dict[str, Any] = {}
-    for row in (row for row in usage.values() if not row.get("cached")):
-        total = _merged(total, row, NUMBERS) if total else {key: row.get(key) for key in NUMBERS}
+    for row in [row for row in usage.values() if not row.get("cached")]:
+        total = _merged(total, row, NUMBERS) if total else dict(zip(NUMBERS, map(row.get, NUMBERS), strict=True))
     return total
 
 
@@ -78,10 +78,9 @@ def usage_sum(usage: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, An
     return {**found, "total": _total(found)} if found else {}
 
 
-def _merged(first: Mapping[str, Any], second: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
-    for key in keys:
-        a, b = first.get(key), second.get(key)
+    for key, a, b in zip(keys, map(first.get, keys), map(second.get, keys), strict=True):
         if type(a) is int and type(b) is int and key != "cost_usd":  # as most are
             merged[key] = a + b
         elif key == "cost_usd":

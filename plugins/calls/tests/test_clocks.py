@@ -21,8 +21,7 @@ def now() -> float:
 
 
 async def waiting(seconds: float) -> None:
-    with standing_still():
-        await asyncio.sleep(seconds)
+    await standing_still(asyncio.sleep(seconds))
 
 
 async def limited(seconds: float | None, work: Callable[[], Awaitable[object]]) -> tuple[bool, float, float]:
@@ -76,8 +75,7 @@ def test_all_limits_around_are_suspended_the_outer_ones_too() -> None:
 
 def test_a_limit_that_began_while_waiting_counts_on_its_own() -> None:
     async def work() -> None:
-        with standing_still():
-            assert (await limited(1.0, lambda: asyncio.sleep(9.0)))[0] is False
+        assert (await standing_still(limited(1.0, lambda: asyncio.sleep(9.0))))[0] is False
 
     assert run_in_virtual_time(limited(0.5, work)) == (True, 1.0, 1.0)
 
@@ -95,10 +93,12 @@ def test_where_several_wait_the_limit_goes_on_when_the_last_of_them_has_its_plac
 
 def test_the_limit_counts_again_when_all_who_waited_have_their_places() -> None:
     async def work() -> None:
-        with standing_still():
+        async def several() -> None:
             await asyncio.sleep(1.0)
             await waiting(2.0)
             await asyncio.sleep(1.0)
+
+        await standing_still(several())
         await asyncio.sleep(5.0)
 
     assert run_in_virtual_time(limited(1.0, work)) == (False, 5.0, 4.0)
@@ -106,8 +106,7 @@ def test_the_limit_counts_again_when_all_who_waited_have_their_places() -> None:
 
 def test_waiting_twice_at_the_same_time_is_not_counted_twice() -> None:
     async def work() -> None:
-        with standing_still(), standing_still():
-            await asyncio.sleep(4.0)
+        await standing_still(waiting(4.0))
         await asyncio.sleep(0.9)
 
     assert run_in_virtual_time(limited(1.0, work)) == (True, 4.9, 4.0)

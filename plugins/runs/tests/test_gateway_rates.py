@@ -95,8 +95,7 @@ class World:
 
     async def attempt(self, model: str) -> None:
         asked = ModelConfig(model_name=model, interface="openai_endpoint", endpoint_base_url="http://host/v1")
-        with standing_still():
-            place = await self.way.lane(asked).enter(CALL)
+        place = await standing_still(self.way.lane(asked).enter(CALL))
         facts, failure, loop = None, None, asyncio.get_running_loop()
         try:
             self.undercut += loop.time() < self.left_alone_until.get(asyncio.current_task(), -1.0) - 1e-9

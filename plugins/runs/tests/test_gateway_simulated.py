@@ -143,8 +143,7 @@ def ask(
         lane, waiting = way.lane(evolve(MODEL, retry_policy=policy)), iter(range(calls))
 
         async def attempt(fails: bool) -> None:
-            with standing_still():
-                place = await lane.enter(CALL)
+            place = await standing_still(lane.enter(CALL))
             facts, failure = None, None
             try:
                 await provider.answer(fails)
@@ -527,8 +526,7 @@ def test_time_in_which_nobody_asked_does_not_close_the_way_to_a_model(idle: floa
         lane = way.lane(MODEL)
 
         async def attempt() -> None:
-            with standing_still():
-                place = await lane.enter(CALL)
+            place = await standing_still(lane.enter(CALL))
             failure = None
             try:
                 await provider.answer()

@@ -54,8 +54,7 @@ def ask(server: Slots, calls: int, workers: int, runaway: int | None = None) -> 
     way = Gateway(VerificationConfig())
 
     async def attempt(number: int) -> None:
-        with standing_still():
-            place = await way.lane(MODEL).enter(CALL)
+        place = await standing_still(way.lane(MODEL).enter(CALL))
         facts, failure = None, None
         try:
             await server.answer(600.0 if number == runaway else server.seconds)

@@ -120,9 +120,11 @@ class Budget:
     _aside_usd: float = field(default=0.0, init=False)
     _aside_tokens: int = field(default=0, init=False)
     _under_way: int = field(default=0, init=False)
+    limited: bool = field(init=False)
+    """Whether there is a limit."""
 
-    @property
-    def limited(self) -> bool:
+    @limited.default
+    def _limited(self) -> bool:
         return self.usd is not None or self.tokens is not None
 
     @property
@@ -157,7 +159,7 @@ class Budget:
         if facts.usage_unavailable or not (replied or usage.total_tokens):
             known = usage.input_tokens + usage.output_tokens
             facts = evolve(facts, estimated_tokens=max(estimate.tokens - known, 0))
-        if usage.cost_usd is None:
+        if usage.cost_usd is None and facts.estimated_usd != estimate.usd:
             facts = evolve(facts, estimated_usd=estimate.usd)
         cost = estimate.usd if usage.cost_usd is None else usage.cost_usd
         self.calls += 1

@@ -78,7 +78,8 @@ class Storm:
         """A reply came, to a call that began at this time; those from before it all do not say that it is over."""
         self._is_there = True
         if inside or self._suspected_since == math.inf or begun >= self._suspected_since:
-            self._failed.clear()
+            if self._failed:
+                self._failed.clear()
             self._in_a_row, self._twice, self._suspected_since, self.kind = 0, False, math.inf, None
 
     def failed(self, error: PortError, call: Attempts, now: float) -> None:

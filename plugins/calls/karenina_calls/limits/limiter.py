@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -34,8 +34,8 @@ class _Entrance:
     state: LaneState
     model: ModelConfig
 
-    async def enter(self, call: StoredCall) -> Place:
-        return await self.gateway.enter(call, self.state, self.model)
+    def enter(self, call: StoredCall) -> Coroutine[Any, Any, Place]:
+        return self.gateway.enter(call, self.state, self.model)
 
 
 @define(eq=False)
@@ -148,6 +148,11 @@ class Gateway:
         lanes = [(state, key) for key, state in self._lanes.items() if state.timeouts.count]
         return tuple(filter(None, (state.timeouts.advice(state.name, key.model_name) for state, key in lanes)))
 
+    @property
+    def has_closed(self) -> bool:
+        """Whether some model is asked nothing more until the run is resumed."""
+        return bool([state for state in self._lanes.values() if state.closed is not None])
+
     def is_closed(self, model: ModelConfig) -> bool:
         """Whether this model is asked nothing more until the run is resumed."""
         return self._closed(model) is not None
@@ -164,8 +169,6 @@ class Gateway:
         return tuple(each.why for each in closed if each.never_answered)
 
     def _closed(self, model: ModelConfig) -> Closed | None:
-        if all(state.closed is None for state in self._lanes.values()):  # as it is most of the time
-            return None
         state = self._lanes.get(LaneKey.of(model))
         return None if state is None else state.closed
 

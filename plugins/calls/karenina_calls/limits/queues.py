@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -207,7 +207,7 @@ class LaneState:
 
     def is_long(self, patience: float, now: float) -> bool:
         """Whether the provider wants to be left alone for longer than that."""
-        return self.alone_for(now) > patience
+        return self._alone_until - now > patience
 
     def alone_for(self, now: float) -> float:
         """Seconds for which the provider still wants to be left alone."""
@@ -260,14 +260,16 @@ class LaneState:
             if self.under_way >= self.timeouts.most:
                 return math.inf
             wait = max(wait, self.opening.wait(call, self.under_way, now))
-        return max([wait, *(bucket.wait(amount, now) for bucket, amount in self._buckets(estimate))])
+        for bucket, amount in self._buckets(estimate):
+            wait = max(wait, bucket.wait(amount, now))
+        return wait
 
-    def _buckets(self, estimate: Estimate) -> Iterator[tuple[Bucket, float]]:
+    def _buckets(self, estimate: Estimate) -> Sequence[tuple[Bucket, float]]:
         """What limits calls in a time, each with how much of it a call takes."""
-        if self.requests is not None:
-            yield self.requests, 1.0
-        if self.tokens is not None:
-            yield self.tokens, estimate.tokens
+        if self.requests is None and self.tokens is None:  # as for most models
+            return ()
+        both = (self.requests, 1.0), (self.tokens, estimate.tokens)
+        return [(bucket, amount) for bucket, amount in both if bucket is not None]
 
     def begin(self, taken: Taken) -> None:
         now = taken.begun

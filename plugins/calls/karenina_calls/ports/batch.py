@@ -125,8 +125,7 @@ class BatchedLLM:
             text = "a model with batch = true is asked in runs only; set batch = false here"
             raise PortError(text, kind="invalid_request", final=True)
         body = self.port.encode(messages, output=output, temperature=temperature)
-        with standing_still():
-            reply = await turn.ask(self.port, body)
+        reply = await standing_still(turn.ask(self.port, body))
         return self.port.decode(reply, output)
 
     async def aclose(self) -> None:

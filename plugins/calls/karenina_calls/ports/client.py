@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from attrs import define, evolve, field, frozen
@@ -249,9 +250,7 @@ class ModelClient:
         return CallContext(str(task), self.question_id, self.question_text, self.replicate, temperature, *answered)
 
     async def _tried(self, attempt: Callable[[], Any], attempts: Attempts) -> Any:
-        async def classified() -> Any:
-            return await self._classified(attempt, _is_proper_reply)
-
+        classified = partial(self._classified, attempt, _is_proper_reply)
         policy = self.config.retry_policy or USUAL
         return await with_retries(classified, policy, max_elapsed=self.model.max_elapsed, attempts=attempts)
 

@@ -41,7 +41,7 @@ class ItemCalls:
     def reserve(self, key: str) -> int:
         """The number of this call among equal ones of the item: the smallest that is free, counted from 0."""
         taken = self.numbers.setdefault(key, set())
-        number = next(number for number in count() if number not in taken)
+        number = next(number for number in count() if number not in taken) if taken else 0
         taken.add(number)
         return number
 

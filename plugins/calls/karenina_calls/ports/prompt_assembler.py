@@ -57,10 +57,10 @@ class PromptAssembler:
         instruction_context: Mapping[str, Any] | None = None,
     ) -> tuple[str, str]:
         """The system text and the user text."""
-        added = tuple(self.additions(self.task, self.interface, instruction_context or {}))
-        system = _join(system_text, *(i.system_addition for i in added), user_instructions or "")
-        return system, _join(user_text, *(i.user_addition for i in added))
+        added = list(self.additions(self.task, self.interface, instruction_context or {}))
+        system = _join(system_text, *[one.system_addition for one in added], user_instructions or "")
+        return system, _join(user_text, *[one.user_addition for one in added])
 
 
 def _join(*sections: str) -> str:
-    return "\n\n".join(section for section in sections if section)
+    return "\n\n".join(filter(None, sections))

@@ -150,8 +150,8 @@ async def with_retries(
             await sleep(wait)
             continue
         began = clock()
-        with standing_still(), given_away():
-            await sleep(wait)
+        with given_away():
+            await standing_still(sleep(wait))
         attempts.idle(clock() - began)
 
 

@@ -128,8 +128,7 @@ class Metered:
         found = None
         try:
             if store is not None and not (isinstance(call, AgentCall) and call.config.workspace_path is not None):
-                with standing_still():  # another call may be asking the same
-                    found = await store.take(stored)
+                found = await standing_still(store.take(stored))  # another call may be asking the same
             if found is None:
                 if store is not None and output is not None:
                     self._look_at_refusals(store, stored, output, proceed)
@@ -196,8 +195,7 @@ class Metered:
         if self.lane is None:
             return None
         try:
-            with standing_still():
-                return await self.lane.enter(call)
+            return await standing_still(self.lane.enter(call))
         except BaseException as error:
             attempts_so_far().not_made()
             item.kept_out |= isinstance(error, PortError)

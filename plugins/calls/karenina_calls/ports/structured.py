@@ -29,7 +29,7 @@ from ..records.refusals import Refusals
 from ..wire.openai_errors import is_context_overflow
 from ..wire.strict_schema import outline
 from .retry import this_call
-from .text import sanitize_data
+from .text import MOST_NESTED, sanitize_data
 
 BEGUN = re.compile(r"""\{\s*(?:["']|[A-Za-z_$][\w$]*\s*:|/[/*])""")
 """A brace that begins an object, well written or not; other braces are prose."""
@@ -161,16 +161,22 @@ def _result(response: LLMResponse, channel: Channel, token_limit: str) -> ParseP
     if channel == "tool_call" and response.structured is None and not response.tool_calls:
         channel = "text"  # the server took the tool and ignored it
     try:
-        data = sanitize_data(json_object(raw))
-    except (ParseError, RecursionError) as found:
+        found = json_object(raw)
+        data = found if _is_clean(raw) else sanitize_data(found)
+    except (ParseError, RecursionError) as failure:
         problem = "the reply is nested too deeply; reply with the object of the schema only"
-        error = found if isinstance(found, ParseError) else ParseError(problem, raw_response=raw)
+        error = failure if isinstance(failure, ParseError) else ParseError(problem, raw_response=raw)
         error = _cut_off(raw, response, token_limit) if response.is_partial else error
         error.usage, error.channel = response.usage, channel  # a useless reply was paid for, too
         error.usage_unavailable = response.usage_unavailable
         raise error from None
     unknown = response.usage_unavailable
     return ParsePortResult(data=data, usage=response.usage, usage_unavailable=unknown, channel=channel, raw=raw)
+
+
+def _is_clean(raw: str) -> bool:
+    """Whether it is seen at once that `sanitize_data` would change and refuse nothing of a JSON text, as of most."""
+    return raw.isascii() and "\\" not in raw and raw.count("{") + raw.count("[") <= MOST_NESTED
 
 
 def _cut_off(raw: str, response: LLMResponse, token_limit: str) -> ParseError:

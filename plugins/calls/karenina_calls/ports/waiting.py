@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, Token
-from types import TracebackType
+from types import TracebackType, coroutine
+from typing import Any, TypeVar, cast
 
 from attrs import define, field
+
+T = TypeVar("T")
 
 
 @define(eq=False)
@@ -73,38 +76,35 @@ class time_limit:
         await self._limit.__aexit__(kind, error, trace)
 
 
-class standing_still:
-    """All limits around this stop until it ends; where several wait within a limit, until the last of them ends.
+@coroutine
+def standing_still(work: Awaitable[T]) -> Generator[Any, Any, T]:
+    """What comes of work that waits: all limits around stop until it ends; where several wait within a limit, until the
+    last of them ends.
 
-    Most calls need not wait at all: the limits are only touched once something else has had its turn.
+    Most of it need not wait at all: the limits are only touched once something else has its turn.
     """
-
-    __slots__ = ("_begun", "_clocks", "_soon")
-
-    def __init__(self) -> None:
-        self._clocks: tuple[Clock, ...] = ()
-        self._begun = 0.0
-        self._soon: asyncio.Handle | None = None
-
-    def __enter__(self) -> None:
-        self._clocks = _running.get()
-        if self._clocks:
-            loop = asyncio.get_running_loop()
-            self._begun = loop.time()
-            self._soon = loop.call_soon(self._stop)
-
-    def _stop(self) -> None:
-        self._soon = None
-        for clock in self._clocks:
-            clock.stop(self._begun)
-
-    def __exit__(self, *_: object) -> None:
-        if self._soon is not None:
-            self._soon.cancel()
-        elif self._clocks:
-            now = asyncio.get_running_loop().time()
-            for clock in self._clocks:
-                clock.go_on(now)
+    clocks, steps = _running.get(), work.__await__()
+    begun = asyncio.get_running_loop().time()
+    try:
+        turn = next(steps)
+    except StopIteration as done:
+        return cast("T", done.value)
+    for clock in clocks:
+        clock.stop(begun)
+    try:
+        while True:
+            try:
+                sent = yield turn
+            except BaseException as error:
+                turn = steps.throw(error)
+            else:
+                turn = steps.send(sent)
+    except StopIteration as done:
+        return cast("T", done.value)
+    finally:
+        ended = asyncio.get_running_loop().time()
+        for clock in clocks:
+            clock.go_on(ended)
 
 
 @define(eq=False)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
@@ -32,6 +32,7 @@ from ..tools.search import SearchResult
 FORMAT = 1  # of a recording
 PARSE_FACTS = ("raw_response", "usage", "usage_unavailable", "channel", "cut_off")
 LLM_FIELDS = tuple(attribute.name for attribute in fields(LLMResponse) if attribute.name != "raw")
+LLM_VALUES = attrgetter(*LLM_FIELDS)
 
 
 @frozen
@@ -69,6 +70,11 @@ def _reader(cls: Any) -> tuple[tuple[str, ...], Callable[[_Plain], tuple[Any, ..
     return names, attrgetter(*names)
 
 
+@lru_cache(maxsize=64)  # a run has few models, and names one for each call
+def _label(**identity: Any) -> str:
+    return str(ModelIdentity(**identity))
+
+
 @frozen
 class Request(_Plain):
     """What makes two calls the same call."""
@@ -85,7 +91,7 @@ class Request(_Plain):
     @property
     def recipient(self) -> str:
         """The model, for people."""
-        return str(ModelIdentity(**self.model))
+        return _label(**{**self.model, "tools": tuple(self.model.get("tools", ()))})
 
     @property
     def sent(self) -> tuple[Any, ...]:
@@ -158,10 +164,10 @@ KeptRequest = Request | EmbeddingRequest | SearchRequest
 
 def llm_to(response: LLMResponse) -> dict[str, Any]:
     """A reply as plain data. Messages that an adapter hands over as `raw` are kept; anything else in `raw` is not."""
-    data = {name: getattr(response, name) for name in LLM_FIELDS}
+    data = dict(zip(LLM_FIELDS, LLM_VALUES(response), strict=True))
     data["usage"] = response.usage.to_dict()
     for name in ("tool_calls", "thinking_blocks"):
-        data[name] = tuple(asdict(block) for block in data[name])
+        data[name] = tuple(map(asdict, data[name]))
     if isinstance(response.raw, tuple) and all(isinstance(m, Message) for m in response.raw):
         data["messages"] = [message.to_dict() for message in response.raw]
     return data

@@ -64,7 +64,7 @@ class AdapterInstructionRegistry(Registry[Any]):
 
     def additions(self, task: str, interface: str, context: Mapping[str, Any]) -> list[AdapterInstruction]:
         """What is added to one prompt."""
-        found = (function(task, interface, context) for function in self._functions)
+        found = [function(task, interface, context) for function in self._functions]
         return [instruction for instruction in found if instruction is not None]
 
 

@@ -38,6 +38,8 @@ def messages_to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _message_to_wire(message: Message) -> list[dict[str, Any]]:
+    if [type(block) for block in message.content] == [TextBlock] and message.role != "tool":  # as most are
+        return [{"role": message.role, "content": sanitize(message.text)[0]}]
     wires: list[dict[str, Any]] = [
         {
             "role": "tool",
