@@ -28,7 +28,7 @@ from karenina_core.values.convert import structure
 from .language.answer import BaseAnswer, VerifiedField, is_taken
 from .language.coercions import careful_reader
 from .language.extraction import any_field_names
-from .language.primitives.base import VerificationPrimitive, primitive_from_spec
+from .language.primitives.base import VerificationPrimitive, derives, primitive_from_spec
 from .language.primitives.text import SemanticMatch, TracePrimitive
 from .language.specs import TYPES
 from .language.strategies import Condition, condition_from_spec, condition_problems
@@ -140,7 +140,7 @@ def _may_take_long(primitive: type) -> bool:
 
 def _shape_key(spec: _TemplateSpec) -> Hashable:
     """What pydantic's part of a template depends on: its names and types."""
-    rows = ((item.name, item.type, tuple(item.literal_values or ()), item.is_trace) for item in spec.fields)
+    rows = [(item.name, item.type, tuple(item.literal_values or ()), item.is_trace) for item in spec.fields]
     return spec.class_name, *rows
 
 
@@ -201,7 +201,7 @@ def _field(spec: _FieldSpec, primitives: Mapping[str, type], problems: list[Prob
     expected = spec.ground_truth
     try:
         # In the field's own type, so that "5" for an int means 5; a primitive of the trace reads it itself.
-        if primitive.uses_ground_truth and expected is not None and not isinstance(primitive, TracePrimitive):
+        if primitive.uses_ground_truth and expected is not None and not derives(type(primitive), TracePrimitive):
             read = careful_reader(annotation) if spec.type == "literal" else _reader(spec.type)
             expected = read(expected)
         return annotation, VerifiedField(spec.description, expected, primitive, spec.weight, spec.extraction_hint)
@@ -232,11 +232,11 @@ def _field_problems(spec: _FieldSpec, primitive: VerificationPrimitive | None) -
         yield Problem("literal_values", f"only a literal has values; {spec.type!r} has none")
     if primitive is None:
         return
-    used, reads_trace = type(primitive).__name__, isinstance(primitive, TracePrimitive)
+    used, reads_trace = type(primitive).__name__, derives(type(primitive), TracePrimitive)
     if spec.is_trace and not reads_trace:
         what = f"{used} looks at an extracted value; use a primitive for the trace, or leave is_trace false"
         yield Problem("verify_with", what)
     elif reads_trace and not spec.is_trace:
         yield Problem("is_trace", f"{used} looks at the trace: write true, and the judge is not asked for the field")
-    elif isinstance(primitive, SemanticMatch) and spec.type not in ("str", "literal"):
+    elif spec.type not in ("str", "literal") and derives(type(primitive), SemanticMatch):
         yield Problem("type", f"{used} compares texts: write str, not {spec.type}")

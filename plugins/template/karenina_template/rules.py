@@ -23,7 +23,7 @@ from .language import primitives
 from .language.answer import BaseAnswer, verification_of, written_by_author
 from .language.author_code import author_code
 from .language.extraction import extraction_class, fill, keys_of
-from .language.primitives.base import VerificationPrimitive
+from .language.primitives.base import VerificationPrimitive, derives
 from .language.primitives.dates import DateMatch, DateTolerance, read_moment
 from .language.primitives.numeric import (
     NumericGraded,
@@ -52,10 +52,10 @@ def rehearsal_problems(cls: type[BaseAnswer]) -> list[str]:
     """
     problems = []
     for name, verification in cls.__verified__.items():
-        primitive = verification.primitive
+        primitive: Any = verification.primitive
         if verification.kind == "trace" or not (primitive.uses_ground_truth and primitive.matches_ground_truth):
             continue
-        if isinstance(primitive, _THRESHOLDS) and primitive.exclusive:
+        if derives(type(verification.primitive), _THRESHOLDS) and primitive.exclusive:
             continue
         if problem := _problem(cls, name, verification):
             problems.append(f"field {name!r}: {problem}")
@@ -118,7 +118,7 @@ def _judge_forms(verification: Verification) -> list[Any]:
     forms = [plain(expected)]
     if isinstance(expected, bool | int | float):
         forms.append(json.dumps(forms[0]))  # for a field of text
-    if isinstance(primitive, DateMatch | DateTolerance):
+    if derives(type(primitive), (DateMatch, DateTolerance)):
         format_ = getattr(primitive, "format", None)
         if format_ and isinstance(expected, str):
             return [*forms, datetime.datetime.strptime(expected.strip(), format_).date().isoformat()]

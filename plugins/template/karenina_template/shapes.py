@@ -15,6 +15,7 @@ import threading
 from abc import ABCMeta
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from attrs import field, frozen
@@ -52,7 +53,7 @@ class Shape:
             "__pydantic_fields__": {name: _typed(declared.get(name), info) for name, info in self.fields.items()},
             "__verified__": verified,
             "__strategy__": strategy,
-            "__tree__": strategy or AllOf(map(FieldCheck, verified)),
+            "__tree__": strategy or _all_of(tuple(verified)),
         }
         try:
             made = self.unused.pop()
@@ -85,6 +86,11 @@ class Shape:
             name: {**part, "description": descriptions[name]} for name, part in self.schema["properties"].items()
         }
         return {**self.schema, "properties": properties}, self.reading.described(descriptions)
+
+
+@lru_cache(maxsize=MOST)
+def _all_of(names: tuple[str, ...]) -> AllOf:
+    return AllOf(map(FieldCheck, names))
 
 
 class Lent:

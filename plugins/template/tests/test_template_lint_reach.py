@@ -10,7 +10,7 @@ from karenina_template.lint.lint import lint_schema
 from karenina_template.lint.positions import Place
 from karenina_template.lint.references import Targets
 from karenina_template.lint.severity import Reach, Subject, weigh
-from karenina_template.lint.spelling import _FEW, prepared
+from karenina_template.lint.spelling import _FEW, Wanted, prepared
 
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=400)
 PARTS = ["BCL2", "Bcl-2", "5", "0.05", "5 %", "true", "yes", "+", "such as", "or", "William", "Shakespeare"]
@@ -76,4 +76,4 @@ def test_a_few_beginnings_are_found_in_a_text_where_all_of_its_own_would_be(text
     wanted = frozenset(key for value in (*EXPECTED, *values) for key in Targets((value,)).keys)
     many = wanted | {f"beginning {number}" for number in range(_FEW + 1)}
     assert len(wanted) <= _FEW, "all of them are searched one by one"
-    assert prepared(text).among(wanted) == prepared(text).among(many)
+    assert prepared(text).among(Wanted.of(wanted)) == prepared(text).among(Wanted.of(many))

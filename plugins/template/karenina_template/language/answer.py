@@ -22,7 +22,7 @@ from pydantic_core import SchemaError
 from karenina_core.errors import did_you_mean
 
 from .coercions import careful_reader
-from .primitives.base import VerificationPrimitive
+from .primitives.base import VerificationPrimitive, derives
 from .primitives.text import TracePrimitive
 from .searches import run_patterns
 from .strategies import AllOf, Condition, FieldCheck, condition_problems
@@ -65,7 +65,7 @@ def VerifiedField(
         raise ValueError("VerifiedField needs verify_with: the primitive that compares the value, such as ExactMatch()")
     if isinstance(verify_with, type) and issubclass(verify_with, VerificationPrimitive):
         raise TypeError(f"verify_with needs an instance: write {verify_with.__name__}(), not {verify_with.__name__}")
-    if not isinstance(verify_with, VerificationPrimitive):
+    if not derives(type(verify_with), VerificationPrimitive):
         raise TypeError(f"verify_with must be a verification primitive such as ExactMatch(), not {verify_with!r}")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
         raise ValueError(f"weight must be a finite number of at least 0, not {weight!r}")
@@ -86,7 +86,7 @@ def VerifiedField(
         if name not in _FIELD_PARAMETERS:
             known = [*_FIELD_PARAMETERS, "weight", "extraction_hint"]
             raise TypeError(f"VerifiedField has no argument {name!r}{did_you_mean(name, known)}")
-    if isinstance(verify_with, TracePrimitive) and "default_factory" not in field_kwargs:
+    if derives(type(verify_with), TracePrimitive) and "default_factory" not in field_kwargs:
         field_kwargs.setdefault("default", None)
     info = Field(description=description, **field_kwargs)
     info.metadata.append(Verification(ground_truth, verify_with, weight, extraction_hint))
@@ -249,7 +249,10 @@ def set_by_author(answer: BaseAnswer, name: str) -> Any:
     for there in (answer.__pydantic_extra__, answer.__dict__):
         if there and name in there:
             return there[name]
-    return getattr(answer, name, None) if any(name in vars(cls) for cls in type(answer).__mro__) else None
+    for cls in type(answer).__mro__:
+        if name in cls.__dict__:
+            return getattr(answer, name, None)
+    return None
 
 
 def written_by_author(cls: type[BaseAnswer], method: str) -> bool:

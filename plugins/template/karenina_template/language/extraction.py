@@ -237,13 +237,16 @@ def _folded(key: str) -> str:
 
 def copied(value: Any) -> Any:
     """A copy of JSON data: template code may change what it was given, and the data stays the caller's."""
-    if value is None or isinstance(value, (str, int, float)):
+    if type(value) in _ATOMS:
         return value
-    if isinstance(value, Mapping):
-        return {key: copied(item) for key, item in value.items()}
-    return [copied(item) for item in value] if isinstance(value, list) else value
+    if type(value) is dict or isinstance(value, Mapping):
+        return {key: item if type(item) in _ATOMS else copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [item if type(item) in _ATOMS else copied(item) for item in value]
+    return value
 
 
+_ATOMS = frozenset({str, int, float, bool, type(None)})
 _FUNCTION = re.compile(r"function-[a-z]+\[\w+\(\), ([^\[\]]+)\]")
 """How pydantic names a member of a union that a function reads."""
 

@@ -45,18 +45,16 @@ def spelt_numbers(text: str, numerals: Iterable[str] = NUMERALS) -> Iterator[flo
 
 def _runs(text: str, numerals: Iterable[str]) -> Iterator[str]:
     """Numerals in a row. They are looked for one by one: a pattern would look at every place of the text."""
-    end = 0
-    for place in sorted({place for numeral in numerals for place in _places(numeral, text)}):
+    places, end = set(), 0
+    for numeral in numerals:
+        place = text.find(numeral)
+        while place >= 0:
+            places.add(place)
+            place = text.find(numeral, place + 1)
+    for place in sorted(places):
         if place >= end and (run := SPELT_WORDS.match(text, place)):
-            yield run[0]
             end = run.end()
-
-
-def _places(part: str, text: str) -> Iterator[int]:
-    place = text.find(part)
-    while place >= 0:
-        yield place
-        place = text.find(part, place + 1)
+            yield run[0]
 
 
 def _read_words(words: list[str]) -> Iterator[float]:

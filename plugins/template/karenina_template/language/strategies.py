@@ -189,7 +189,7 @@ def _evaluate(
     if isinstance(node, FieldCheck):
         return Evaluated(results[node.field] is True, scores[node.field] or 0.0, weights[node.field], True)
     below = [_evaluate(child, results, scores, weights) for child in node.conditions]
-    passing = sum(child.passed for child in below)
+    passing = sum([child.passed for child in below])
     if isinstance(node, AllOf):
         passed, score = passing == len(below), _mean(below)
     elif isinstance(node, AnyOf):
@@ -197,18 +197,18 @@ def _evaluate(
     else:
         best = sorted(below, key=lambda child: (child.score, child.weight), reverse=True)[: node.n]
         passed, score = passing >= node.n, _mean(best)
-    weight = min(sum(child.weight for child in below), sys.float_info.max)
-    return Evaluated(passed, score, weight, any(child.fields for child in below))
+    weight = min(sum([child.weight for child in below]), sys.float_info.max)
+    return Evaluated(passed, score, weight, bool([child for child in below if child.fields]))
 
 
 def _mean(parts: list[Evaluated]) -> float:
     """Weighted mean. Weights are taken relative to the largest, because the sum of large ones may be infinite."""
-    largest = max((found.weight for found in parts), default=0.0)
+    largest = max([found.weight for found in parts], default=0.0)
     if largest == 0:
         fields = any(found.fields for found in parts)
         return 0.0 if fields else min((found.score for found in parts), default=1.0)
     shares = [(found.weight / largest, found.score) for found in parts]
-    return min(sum(share * score for share, score in shares) / sum(share for share, _ in shares), 1.0)
+    return min(sum([share * score for share, score in shares]) / sum([share for share, _ in shares]), 1.0)
 
 
 def condition_spec(condition: Condition) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from attrs import field, frozen
 
 from karenina_core.errors import TemplateError, one_line
 
-from .primitives.base import VerificationPrimitive
+from .primitives.base import VerificationPrimitive, derives
 from .primitives.text import SemanticMatch, TracePrimitive
 from .strategies import AllOf, Condition, FieldCheck, evaluate
 
 _IMMUTABLE = (str, int, float, bool, bytes, frozenset, type(None))
+_ATOMS = frozenset(_IMMUTABLE) - {frozenset}
 
 
 @frozen(eq=False)
@@ -37,14 +38,17 @@ class Verification:
 
     @kind.default
     def _kind(self) -> str:
-        if isinstance(self.primitive, TracePrimitive):
+        if derives(type(self.primitive), TracePrimitive):
             return "trace"
-        return "semantic" if isinstance(self.primitive, SemanticMatch) else "value"
+        return "semantic" if derives(type(self.primitive), SemanticMatch) else "value"
 
     def expected(self) -> Any:
         """The ground truth, as a copy where it could be changed in place: no item can spoil it for the next."""
         value = self.ground_truth
-        return value if isinstance(value, _IMMUTABLE) else copy.deepcopy(value)
+        if isinstance(value, _IMMUTABLE):
+            return value
+        flat = type(value) is list and _ATOMS.issuperset(map(type, value))  # as most of the others are
+        return value.copy() if flat else copy.deepcopy(value)
 
 
 @frozen

@@ -6,11 +6,12 @@ import itertools
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import TypeVar
 
 from attrs import field, frozen
 
-from .spelling import Span, beginnings, find_text, number_of, prepared, squeezed
+from .spelling import Span, Wanted, beginnings, find_text, number_of, prepared, squeezed
 
 Scalar = str | int | float | bool
 
@@ -235,9 +236,13 @@ class Targets:
         """How a text begins that may name one of the values, and what is equal to one; `ANY` where any text may."""
         return frozenset((*self._by_head, *self._by_key))
 
+    @cached_property
+    def _beginnings(self) -> Wanted:
+        return Wanted.of(self._by_head)
+
     def candidates(self, text: str) -> list[Scalar]:
         """The values that the text may name, by how they begin; it is searched for no others."""
-        begun = prepared(text).among(self._by_head.keys())
+        begun = prepared(text).among(self._beginnings)
         numbers = {number for head in (ANY, *begun) for number in self._by_head.get(head, ())}
         return [self.values[number] for number in sorted(numbers)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from ..language.to_json import shown
 from .patterns import Severity, Weighed
@@ -28,7 +28,7 @@ from .references import (
     same,
     words_of,
 )
-from .spelling import number_of, prepared
+from .spelling import Wanted, number_of, prepared
 
 _LESS: Mapping[Severity, Severity] = {"leak": "hint", "hint": "note", "note": "note"}
 _RANK: Mapping[Severity, int] = {"leak": 0, "hint": 1, "note": 2}
@@ -36,6 +36,9 @@ _RANK: Mapping[Severity, int] = {"leak": 0, "hint": 1, "note": 2}
 _TELLING = frozenset(("truth", "expected", "correct", "gold", "solution", "verification", "verify", "answer"))
 _BESIDE = frozenset(("ground", "value", "with", "right", "standard", "x", "the"))
 """Words of keys under which the right answer is kept: one of the first, and nothing but these."""
+
+
+Value = tuple[str, bool, str]
 
 
 @frozen(kw_only=True)
@@ -53,6 +56,13 @@ class Subject:
     in_schema: bool = True
     """Whether the schema has a field of this name at all."""
     question: str = ""
+
+    kind: Value = field(init=False)
+    """Of the fields that expect the same: their values, whether these are a collection, and their options."""
+
+    @kind.default
+    def _kind(self) -> Value:
+        return repr(self.values), self.many, repr(self.options)
 
     @property
     def values(self) -> Sequence[Scalar]:
@@ -251,7 +261,6 @@ def _in_extra(place: Place, subject: Subject) -> Weighed | None:
 
 
 _DATA = ("default", "examples")
-Value = tuple[str, bool, str]
 
 
 @frozen(eq=False)
@@ -271,7 +280,7 @@ class Reach:
         self.places = places
         self._by_path = indexed((place.path, number) for number, place in enumerate(places))
         wanted = frozenset[Hashable]().union(*(subject.targets.keys for subject in subjects)) - {ANY}
-        named = frozenset(key for key in wanted if not isinstance(key, tuple))  # others are those of data
+        named = Wanted.of(wanted)  # the other keys are those of data
         self._by_key = indexed(
             (key, number) for number, place in enumerate(places) for key in _held(place, wanted, named)
         )
@@ -279,7 +288,7 @@ class Reach:
         """Where fields with this value speak about themselves."""
         for subject in subjects:
             path = subject.path
-            self._homes.setdefault(_value(subject), set()).update(path[:end] for end in range(1, len(path) + 1))
+            self._homes.setdefault(subject.kind, set()).update(path[:end] for end in range(1, len(path) + 1))
         self._groups: dict[Value, _Group] = {}
 
     def weighed(self, subject: Subject) -> Iterator[tuple[Place, Weighed]]:
@@ -306,7 +315,7 @@ class Reach:
                 yield place, found
 
     def _group(self, subject: Subject) -> _Group:
-        value = _value(subject)
+        value = subject.kind
         if value not in self._groups:
             keys = subject.targets.keys
             numbers = range(len(self.places)) if ANY in keys else {n for key in keys for n in self._by_key.get(key, ())}
@@ -324,15 +333,11 @@ class Reach:
         return self._groups[value]
 
 
-def _value(subject: Subject) -> Value:
-    return repr(subject.values), subject.many, repr(subject.options)
-
-
 def _text(place: Place) -> tuple[str, str]:
     return place.where, repr(place.value)
 
 
-def _held(place: Place, wanted: frozenset[Hashable], named: frozenset[Hashable]) -> set[Hashable]:
+def _held(place: Place, wanted: frozenset[Hashable], named: Wanted) -> set[Hashable]:
     """Those of the wanted keys that occur in this place; `named` are those that a text may hold."""
     if place.where not in (*_DATA, "extra"):
         return prepared(str(place.value)).among(named)

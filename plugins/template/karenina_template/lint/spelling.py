@@ -12,7 +12,8 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from attrs import frozen
@@ -24,6 +25,7 @@ _HEADS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _FEW = 64
 """Beginnings for which a text is searched one by one; for more of them all of its own are listed, which takes ten times
 as long as a search for one. Chosen: a schema seldom has so many values."""
+_MARK = re.compile(r"[\W_]")
 _RUN = re.compile(r"[^\W\d_]+|\d+")
 _GAP = re.compile(r"[\W_]*")
 _DASHES = frozenset("-‐‑–")
@@ -57,7 +59,7 @@ _IN_WORDS = re.compile(
 def squeezed(text: str) -> str:
     """Letters and digits only, without case and width; the text itself where it has none."""
     plain_text = unicodedata.normalize("NFKC", text).casefold()
-    return re.sub(r"[\W_]", "", plain_text) or plain_text.strip()
+    return _MARK.sub("", plain_text) or plain_text.strip()
 
 
 def number_of(value: object) -> Decimal | None:
@@ -87,19 +89,14 @@ class Searchable:
         return starts
 
     @functools.cached_property
-    def _runs(self) -> Sequence[str]:
-        found: list[str] = _RUN.findall(self.text)
-        return found
-
-    @functools.cached_property
     def joined(self) -> str:
         """Its letters and digits alone."""
-        return "".join(self._runs)
+        return "".join(_RUN.findall(self.text))
 
     @functools.cached_property
     def _begins(self) -> frozenset[int]:
         """Where in `joined` a run of letters or digits begins."""
-        return frozenset(itertools.accumulate(map(len, self._runs), initial=0))
+        return frozenset(itertools.accumulate(map(len, _RUN.findall(self.text)), initial=0))
 
     def begins(self, head: str) -> bool:
         """Whether its letters and digits begin like this somewhere: whether `heads` has it."""
@@ -116,6 +113,20 @@ class Searchable:
                 if begin + length <= len(joined):
                     yield joined[begin : begin + length], run.start()
             begin += len(run[0])
+
+
+@frozen(eq=False)
+class Wanted:
+    """What is looked for in texts: how values begin (`beginnings`), and numbers."""
+
+    heads: frozenset[str]
+    numbers: frozenset[Decimal]
+
+    @classmethod
+    def of(cls, keys: Iterable[Hashable]) -> Wanted:
+        """The texts and the numbers among these keys."""
+        heads = frozenset([key for key in keys if isinstance(key, str)])
+        return cls(heads, frozenset([key for key in keys if isinstance(key, Decimal)]))
 
 
 @frozen(eq=False)
@@ -155,16 +166,17 @@ class PreparedText:
                 spans.setdefault(value, []).append(found.span())
         return spans
 
-    def among(self, wanted: Collection[Hashable]) -> set[Hashable]:
+    def among(self, wanted: Wanted) -> set[Hashable]:
         """Those of these `beginnings` of values and of these numbers that can be found in it."""
-        if len(wanted) > _FEW:
-            heads = {head for where in self._searched for head, _ in where.heads()}
-            return {key for keys in (heads, self.numbers) for key in keys if key in wanted}
-        found: set[Hashable] = {key for key in wanted if isinstance(key, Decimal) and key in self.numbers}
-        wanted_heads = [key for key in wanted if isinstance(key, str)]
-        for where in self._searched:
+        found = set[Hashable]()
+        if wanted.numbers:
+            found.update(wanted.numbers.intersection(self.numbers))
+        for where in self._searched if wanted.heads else ():
+            if len(wanted.heads) > _FEW:
+                found.update(wanted.heads.intersection([head for head, _ in where.heads()]))
+                continue
             joined = where.joined
-            found.update([head for head in wanted_heads if head in joined and where.begins(head)])
+            found.update([head for head in wanted.heads if head in joined and where.begins(head)])
         return found
 
     @functools.cached_property
@@ -197,7 +209,7 @@ def beginnings(value: str) -> tuple[str, ...]:
 
 def _head(runs: Sequence[str]) -> str:
     joined = "".join(runs)
-    return joined[: max((length for length in _HEADS if length <= len(joined)), default=0)]
+    return joined[: _HEADS[bisect_right(_HEADS, len(joined)) - 1]] if joined else ""
 
 
 def find_text(where: PreparedText, value: str) -> Iterator[Span]:

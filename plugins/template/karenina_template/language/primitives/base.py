@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -66,6 +66,8 @@ class VerificationPrimitive(ABC):
         return  # any value will do, unless a primitive knows better
 
 
+derives = lru_cache(maxsize=512)(issubclass)
+"""`issubclass`, which takes long for classes with abstract methods, as primitives are."""
 Validator = Callable[[object, Any, Any], None]
 
 
@@ -154,7 +156,7 @@ def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> Verificati
 
     Raises TemplateError naming every unknown or missing parameter, or what is wrong with a value.
     """
-    if not isinstance(spec, Mapping) or not isinstance(spec.get("type"), str):
+    if not (type(spec) is dict or isinstance(spec, Mapping)) or not isinstance(spec.get("type"), str):
         raise TemplateError(f'a primitive is written {{"type": "ExactMatch", ...}}, not {spec!r}')
     name = spec["type"]
     if name not in primitives:
@@ -162,32 +164,33 @@ def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> Verificati
         hint = f"{did_you_mean(name, primitives)}; install the package that brings it, or use one of these"
         raise TemplateError(f"unknown primitive {name!r}{hint}: {known}")
     cls = primitives[name]
-    if not issubclass(cls, VerificationPrimitive):
+    if not derives(cls, VerificationPrimitive):
         raise TemplateError(f"{name} is no verification primitive: its class must derive from VerificationPrimitive")
     given = {key: value for key, value in spec.items() if key != "type"}
-    accepted = _parameters(cls)
-    takes = f"it takes {', '.join(accepted) or 'none'}"
-    problems = [
-        f"unknown parameter {key!r}{did_you_mean(str(key), accepted)}; {takes}" for key in given if key not in accepted
-    ]
-    required = (key for key, parameter in accepted.items() if parameter.default is parameter.empty)
-    problems += [f"parameter {key!r} is missing" for key in required if key not in given]
-    if problems:
+    accepted, required = _parameters(cls)
+    if not required <= given.keys() <= accepted:
+        takes = f"it takes {', '.join(accepted) or 'none'}"
+        problems = [
+            f"unknown parameter {key!r}{did_you_mean(str(key), accepted)}; {takes}"
+            for key in given
+            if key not in accepted
+        ]
+        problems += [f"parameter {key!r} is missing" for key in accepted if key in required and key not in given]
         raise TemplateError(f"{name}: " + "; ".join(problems))
     try:
-        return cls(**given)
+        made: VerificationPrimitive = cls(**given)
     except (TypeError, ValueError) as error:
         raise TemplateError(f"{name}: {error}") from error
+    return made
 
 
 @lru_cache(maxsize=256)
-def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
-    """What a primitive can be given by name."""
-    return {
-        parameter.name: parameter
-        for parameter in inspect.signature(cls).parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    }
+def _parameters(cls: type) -> tuple[KeysView[str], frozenset[str]]:
+    """What a primitive can be given by name, in order, and what it has to be."""
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    found = [parameter for parameter in inspect.signature(cls).parameters.values() if parameter.kind in by_name]
+    required = frozenset(parameter.name for parameter in found if parameter.default is parameter.empty)
+    return dict.fromkeys(parameter.name for parameter in found).keys(), required
 
 
 def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
@@ -197,10 +200,15 @@ def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
     is no attrs class, because its parameters cannot be known.
     """
     cls = type(primitive)
-    if not attrs.has(cls):
+    if (written := _written(cls)) is None:
         raise TemplateError(f"{cls.__name__} cannot be written as data: make it a frozen attrs class")
-    values = {a.alias or a.name: _as_data(getattr(primitive, a.name)) for a in attrs.fields(cls) if a.init}
-    return {"type": cls.__name__, **values}
+    return {"type": cls.__name__, **{name: _as_data(getattr(primitive, own)) for name, own in written}}
+
+
+@lru_cache(maxsize=256)
+def _written(cls: Any) -> Sequence[tuple[str, str]] | None:
+    """The names of what a primitive is made of, each with that of its attribute; None where they are not known."""
+    return [(a.alias or a.name, a.name) for a in attrs.fields(cls) if a.init] if attrs.has(cls) else None
 
 
 def _as_data(value: Any) -> Any:
