@@ -111,11 +111,11 @@ class Message:
     @property
     def text(self) -> str:
         """All text blocks, joined by newlines."""
-        return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
+        return "\n".join([block.text for block in self.content if isinstance(block, TextBlock)])
 
     @property
     def tool_calls(self) -> tuple[ToolUseBlock, ...]:
-        return tuple(block for block in self.content if isinstance(block, ToolUseBlock))
+        return tuple([block for block in self.content if isinstance(block, ToolUseBlock)])
 
     @classmethod
     def system(cls, text: str) -> Message:
@@ -170,7 +170,7 @@ def _block_to_dict(block: Block) -> dict[str, Any]:
 
 def one_result_each(message: Message) -> list[Message]:
     """The message in parts: every tool result is a message of the role `tool`, what is between stays together."""
-    if not any(isinstance(block, ToolResultBlock) for block in message.content):
+    if not [block for block in message.content if isinstance(block, ToolResultBlock)]:
         return [message]
     parts: list[Message] = []
     for is_result, run in groupby(message.content, lambda block: isinstance(block, ToolResultBlock)):

@@ -114,18 +114,20 @@ async def _asked(context: VerificationContext) -> CachedAnswer:
 
 async def _answered(context: VerificationContext, messages: list[Message]) -> CachedAnswer:
     """One direct call, and one more where nothing comes back."""
+    recorded = context.is_recorded
     response = await context.answering.invoke(PromptTask.GENERATION, messages)
-    if not trace_text(_trace(response)).strip() and not context.is_recorded:
+    text = trace_text(trace := _trace(response))
+    if not text.strip() and not recorded:
         _refuse_filtered(response)
         response = await context.answering.invoke(PromptTask.GENERATION, messages)
+        text = trace_text(trace := _trace(response))
     _refuse_filtered(response)
-    trace = _trace(response)
-    if context.is_recorded:  # these messages were not sent
+    if recorded:  # these messages were not sent
         messages = prompt_of(trace)
     return CachedAnswer(
-        raw_llm_response=trace_text(trace),
+        raw_llm_response=text,
         trace_messages=tuple(trace_dicts(trace)),
-        conversation_context=tuple(message.to_dict() for message in messages),
+        conversation_context=tuple([message.to_dict() for message in messages]),
         text_flags=(*response.flags, *(("truncated",) if response.finish_reason == "length" else ())),
         usage_unavailable=response.usage_unavailable,
     )

@@ -95,8 +95,8 @@ def looks_failed(result: ToolResultBlock) -> bool:
 def works_with_tools(context: VerificationContext) -> bool:
     """Whether the answering model is run as an agent: it is one, it has tool servers, or there is a workspace."""
     model = context.answering
-    reasons = (model.agent_capabilities is not None, bool(model.servers or model.tools), context.workspace is not None)
-    return model.can_use_tools and any(reasons)
+    has_tools = model.agent_capabilities is not None or bool(model.servers or model.tools)
+    return (has_tools or context.workspace is not None) and model.can_use_tools
 
 
 def with_workspace(context: VerificationContext, system_text: str) -> str:

@@ -60,13 +60,13 @@ def _is_empty(template: TemplatePart, name: str) -> bool:
 
 def caveats_of(result: VerificationResult) -> list[str]:
     """The names of what to keep in mind about a result, each once."""
+    template = result.template
     found = {
         "partial_content": "truncated" in result.generation.text_flags,
-        "embedding_override": result.template is not None and result.template.embedding_override_applied,
+        "embedding_override": template is not None and template.embedding_override_applied,
         "retries_used": bool(result.metadata.retry_counts),
     }
-    names = (*(name for name, holds in found.items() if holds), *result.metadata.caveats)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys([*[name for name in found if found[name]], *result.metadata.caveats]))
 
 
 def _reasons(template: TemplatePart) -> Iterator[str]:

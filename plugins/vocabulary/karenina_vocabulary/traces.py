@@ -84,7 +84,9 @@ def final_message(rows: Sequence[Mapping[str, Any]], raw: str) -> tuple[str, Fai
     if not rows:
         text = raw.strip()
         return (text, None) if text else ("", "empty")
-    last = next((row for row in reversed(rows) if row.get("role") != "user"), rows[-1])
+    last = rows[-1]
+    if last.get("role") == "user":
+        last = next((row for row in reversed(rows) if row.get("role") != "user"), last)
     if last.get("role") != "assistant":
         return "", "last_not_ai"
     text = _text(last.get("content")).strip()
