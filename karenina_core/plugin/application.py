@@ -263,7 +263,7 @@ class Karenina:
 
     def observe(self, hook: str, **arguments: Any) -> None:
         """Call the observers. One that raises is logged; nothing else happens to it."""
-        for plugin, function in self.implementations(hook):
+        for plugin, function in self.once((hook,), partial(self.implementations, hook)):
             try:
                 function(**arguments)
             except (Exception, SystemExit) as error:

@@ -95,20 +95,23 @@ class TaskIdentity:
 
         No time goes in, so the same task of the same run always has the same id.
         """
-        return _result_id(self, run_name)
+        if (found := self._ids.get(run_name)) is None:
+            parts = {
+                "question_id": self.question_id,
+                "template_id": self.template_id,
+                "answering": self.answering.to_dict(),
+                "parsing": self.parsing.to_dict(),
+                "replicate": self.replicate,
+                "run_name": run_name,
+                "scenario_id": None,
+                "scenario_node": None,
+                "scenario_turn": None,
+            }
+            found = hashlib.sha256(canonical_json(parts).encode("ascii")).hexdigest()[:16]
+            self._ids[run_name] = found
+        return found
 
-
-@lru_cache(maxsize=1024)
-def _result_id(task: TaskIdentity, run_name: str | None) -> str:
-    parts = {
-        "question_id": task.question_id,
-        "template_id": task.template_id,
-        "answering": task.answering.to_dict(),
-        "parsing": task.parsing.to_dict(),
-        "replicate": task.replicate,
-        "run_name": run_name,
-        "scenario_id": None,
-        "scenario_node": None,
-        "scenario_turn": None,
-    }
-    return hashlib.sha256(canonical_json(parts).encode("ascii")).hexdigest()[:16]
+    @cached_property
+    def _ids(self) -> dict[str | None, str]:
+        """By run, which asks for them over and over."""
+        return {}

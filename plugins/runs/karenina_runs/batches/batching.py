@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -100,12 +100,12 @@ class Batching(BatchRun, Sender):
             later.update(row.keys)
         self._made = len(rows)
 
-    @asynccontextmanager
-    async def item(self) -> AsyncIterator[None]:
+    def item(self) -> AbstractAsyncContextManager[None]:
         """An item is under way: calls may come of it."""
-        if not self._lanes:
-            yield
-            return
+        return self._item() if self._lanes else nullcontext()
+
+    @asynccontextmanager
+    async def _item(self) -> AsyncIterator[None]:
         self._works += 1
         token = _work.set(_Work())
         self.look()

@@ -69,9 +69,8 @@ class _Running(RunState):
         read it, at the same time where they do not work in the folder that it has left."""
         try:
             writer = self.writer
-            is_done = [writer is not None and (writer.has_result(i) or self._is_unscored(i)) for i in generation.items]
-            waiting = [item for item, done in zip(generation.items, is_done, strict=True) if not done]
-            waiting = await self._judged_again(waiting)
+            left = [i for i in generation.items if writer is None or not (self._is_unscored(i) or writer.has_result(i))]
+            waiting = await self._judged_again(left)
             cached = self._answer_of_before(generation, waiting) or replayed(self.prepared, generation)
             if cached is None and any(map(self._is_unscored, generation.items)):
                 self.unfinished += len(waiting)  # the answer is there: none is asked for
@@ -80,7 +79,7 @@ class _Running(RunState):
                 place: Place | None = None
                 while waiting and (cached is None or place is not None):
                     if cached is None:  # also where the one before failed: the next does not begin in its remains
-                        if self._would_be_lost(waiting):
+                        if self.gateway.has_closed and self._would_be_lost(waiting):
                             self.unfinished += len(waiting)
                             return
                         await opened.aclose()
@@ -198,7 +197,8 @@ class _Running(RunState):
         self.prepared.app.observe("karenina_item_finished", result=result)
         if self.on_result is not None:
             self.on_result(result)
-        await asyncio.sleep(0)  # models that answer at once would never let signals, timers and other items run
+        if self.writer is None:  # else other things have run while the result was written
+            await asyncio.sleep(0)  # models that answer at once would never let signals, timers and other items run
 
 
 async def execute(

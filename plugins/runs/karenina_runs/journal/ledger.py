@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any, Literal, get_args
 
 from attrs import define, field, fields
@@ -10,6 +11,7 @@ from karenina_vocabulary.tasks import SEARCH
 
 Dimension = Literal["stage", "trait", "task", "model"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+BY = itemgetter(*DIMENSIONS)
 UNIT = 10**12
 """Costs are added as whole numbers of this part of a dollar: sums are the same in whatever order calls end. Providers'
 prices of a token have up to 10 digits."""
@@ -134,7 +136,7 @@ class Ledger:
     def add(self, table: str, facts: Mapping[str, Any]) -> None:
         """Count a row of this table; those of other tables are no calls."""
         if table in ("calls", "failures"):
-            values = tuple(facts[dimension] for dimension in DIMENSIONS)
+            values = BY(facts)
             if (sums := self._sums.get(values)) is None:
                 sums = self._sums[values] = Sums()
             (sums.called if table == "calls" else sums.failed_once)(facts)

@@ -246,10 +246,10 @@ class JournalReader:
         """The latest sound row that says what is wanted. `places` are those of its table, where they are known."""
         number, places = prefix(table.name, wanted), self.near(table.name) if places is None else places
         try:  # as `reading` does; this is asked for every call
-            ids = places.find(number, self._connected())
+            ids = places.find(number, self._connected)
         except sqlite3.Error as error:
             raise damaged(self.path, error) from error
-        return self.candidates(table, ids, wanted)
+        return self.candidates(table, ids, wanted) if ids else None
 
     def candidates(self, table: Table, ids: list[int], wanted: dict[str, Any]) -> Row | None:
         """The first of these rows that is sound and says what is wanted."""

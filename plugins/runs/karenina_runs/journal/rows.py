@@ -236,7 +236,7 @@ def _asked(call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: 
         request.kind,
         *map(clean, (request.recipient, request.task, call.stage, call.stage_version, call.trait)),
         *map(clean, (call.question_id, call.result_id)),
-        *(whole(tokens) or 0 for tokens in (usage.input_tokens, usage.output_tokens, usage.total_tokens)),
+        *[whole(tokens) or 0 for tokens in (usage.input_tokens, usage.output_tokens, usage.total_tokens)],
         _real(usage.cost_usd),
         whole(usage.cache_read_tokens),
         whole(usage.cache_creation_tokens),
@@ -253,7 +253,7 @@ def _asked(call: StoredCall, facts: CallFacts, clean: Callable[[str], str], at: 
 
 def whole(number: Any) -> int | None:
     """A number that SQLite can hold; None where it is none."""
-    if type(number) is int and -LARGEST <= number < LARGEST:
+    if number is None or (type(number) is int and -LARGEST <= number < LARGEST):
         return number
     if not isinstance(number, int | float) or (isinstance(number, float) and not math.isfinite(number)):
         return None
@@ -262,6 +262,8 @@ def whole(number: Any) -> int | None:
 
 def _real(number: Any) -> float | None:
     """None where the number is none, or no finite one."""
+    if number is None:
+        return None
     try:
         value = float(number)
     except (TypeError, ValueError, OverflowError):
@@ -292,11 +294,13 @@ class Places:
         self._count += 1
         self._last = max(self._last, id_)
 
-    def find(self, number: int, connection: sqlite3.Connection) -> list[int]:
-        """Ids of rows that may be those of the key, the latest first. Raises sqlite3.Error."""
+    def find(self, number: int, connect: Callable[[], sqlite3.Connection]) -> list[int]:
+        """Ids of rows that may be those of the key, the latest first. Raises what `connect` does, and sqlite3.Error."""
+        if not self.upto and number not in self._recent and number not in self._leaving:
+            return []
         found = {*self._recent.get(number, ()), *self._leaving.get(number, ())}
         if self.upto:  # of a run that has just begun, all places are in memory
-            rows = connection.execute(f"SELECT id FROM {PLACES[self.table]} WHERE prefix = ?", (number,)).fetchall()
+            rows = connect().execute(f"SELECT id FROM {PLACES[self.table]} WHERE prefix = ?", (number,)).fetchall()
             found.update(id_ for (id_,) in rows)
         return sorted(found, reverse=True)
 

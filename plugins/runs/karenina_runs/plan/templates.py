@@ -90,8 +90,10 @@ class TemplateLoader:
     async def load(self, source: TemplateSource) -> Any:
         """The handle of a template. Raises TemplateError."""
         key = (source.language, source.text)
-        if key in self._handles:
+        if (loading := self._handles.get(key)) is not None:
             self._handles.move_to_end(key)
+            if loading.done():
+                return loading.result()
         elif (handle := self._used.get(key)) is not None:
             return handle
         else:

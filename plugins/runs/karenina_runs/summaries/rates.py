@@ -143,7 +143,10 @@ class RateTally:
     """Of the other questions: items, those with a verdict, those that have passed, and credits."""
 
     def add(self, result: VerificationResult) -> None:
-        about = result.metadata
+        self.count(result.metadata, credit(result))
+
+    def count(self, about: MetadataPart, earned: float | None) -> None:
+        """A result, and its `credit`."""
         items, decided, passed, credits = self._open.pop(about.question_id, NOTHING)
         items += 1
         self.items += 1
@@ -151,7 +154,6 @@ class RateTally:
             self.due += 1
             self.passed += about.outcome == "passed"
             self.failed += about.outcome == "failed"
-            earned = credit(result)
             if earned is not None:
                 decided += 1
                 passed += about.outcome == "passed"

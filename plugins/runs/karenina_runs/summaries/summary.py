@@ -19,7 +19,7 @@ from karenina_core.values.result import VerificationResult
 
 from ..plan.items import LeftOut
 from .exact import ExactSum
-from .rates import Planned, RateTally
+from .rates import Planned, RateTally, credit
 from .trait_summary import TraitTally, has_no_scores
 from .usage import TOKENS, TOTAL, CallTotals, UsageTally, tokens
 
@@ -51,17 +51,21 @@ class _Pair:
     completed: int = 0
     without_scores: int = 0
 
-    def add(self, result: VerificationResult, traits: Sequence[TraitOutcome], position: int | None) -> None:
+    def add(
+        self, result: VerificationResult, earned: float | None, traits: Sequence[TraitOutcome], position: int | None
+    ) -> None:
         about = result.metadata
-        self.rates.add(result)
+        self.rates.count(about, earned)
         self.outcomes[about.outcome] += 1
         if about.outcome == "error":
             self.errors[about.outcome_detail or "unknown"] += 1
         if how := failure_kind(result):
             self.failures[how] += 1
-        self.caveats.update(caveats_of(result))
+        for caveat in caveats_of(result):
+            self.caveats[caveat] += 1
         self.traits.add(traits, position)
-        self.tokens.update(tokens(result))
+        for name, count in tokens(result).items():
+            self.tokens[name] += count
         self.seconds.add(about.execution_time)
         self.completed += about.completed_without_errors
         due = {trait.state for trait in traits} - {"skipped"}
@@ -142,16 +146,17 @@ class Tally:
         if (replicate := self.replicates.get(about.replicate)) is None:
             replicate = self.replicates[about.replicate] = self._replicate()
         replicate[0][about.outcome] += 1
-        replicate[1].add(result)
+        replicate[1].count(about, earned := credit(result))
         pair = (about.answering_model, about.parsing_model)
         self.models["answering"][pair[0]] = about.answering.model_name
         self.models["parsing"][pair[1]] = about.parsing.model_name
         if (found := self.pairs.get(pair)) is None:
             found = self.pairs[pair] = self._pair()
         traits = read_traits(result.rubric) if result.rubric is not None else []
-        found.add(result, traits, position)
+        found.add(result, earned, traits, position)
         self._add_parts(result, traits)
-        self.removed.update(sources_noted(about.warnings))
+        for source in sources_noted(about.warnings) if about.warnings else ():
+            self.removed[source] += 1
         if total := result.generation.usage_metadata.get(TOTAL):
             replies, attempts, unknown = self.calls.add(total), *map(total.get, ("attempts", "unknown_cost_attempts"))
             self.failed_attempts += attempts - replies if is_number(attempts) else 0

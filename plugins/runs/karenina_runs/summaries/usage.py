@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from attrs import define, field
 from karenina_calls.usage_totals import is_cost_unknown, replies_of
@@ -21,14 +21,18 @@ COUNTED = ("calls", "attempts", "repairs", *TOKENS.values(), "unknown_cost_attem
 def tokens(result: VerificationResult) -> dict[str, int]:
     """`{"input", "output", "total"}` of the calls for a result; 0 where they are unknown."""
     total = result.generation.usage_metadata.get(TOTAL)
-    rows = (total,) if isinstance(total, Mapping) else _rows(result).values()
+    rows = (total,) if _is_row(total) else _rows(result).values()
     return {name: sum([row[key] for row in rows if is_number(row.get(key))]) for name, key in TOKENS.items()}
+
+
+def _is_row(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return type(value) is dict or isinstance(value, Mapping)  # to ask about a `Mapping` takes long
 
 
 def _rows(result: VerificationResult) -> dict[str, Mapping[str, Any]]:
     """The usage of a result by task, without what was used for another result that shares its answer."""
     rows = result.generation.usage_metadata.items()
-    return {task: row for task, row in rows if task != TOTAL and isinstance(row, Mapping) and not row.get("cached")}
+    return {task: row for task, row in rows if task != TOTAL and _is_row(row) and not row.get("cached")}
 
 
 def usage_by_task(results: Iterable[VerificationResult]) -> dict[str, dict[str, Any]]:
@@ -74,8 +78,8 @@ class TaskUsage(CallTotals):
     def add(self, row: Mapping[str, Any]) -> int:
         get, counts = row.get, self.counts
         self.items += 1
-        for name in COUNTED:
-            count: Any = get(name)
+        count: Any
+        for name, count in zip(COUNTED, map(get, COUNTED), strict=True):
             if is_number(count):
                 counts[name] += count
         cached: Any = get("cache_read_tokens")
