@@ -84,11 +84,11 @@ def standing_still(work: Awaitable[T]) -> Generator[Any, Any, T]:
     Most of it need not wait at all: the limits are only touched once something else has its turn.
     """
     clocks, steps = _running.get(), work.__await__()
-    begun = asyncio.get_running_loop().time()
     try:
         turn = next(steps)
     except StopIteration as done:
         return cast("T", done.value)
+    begun = asyncio.get_running_loop().time()
     for clock in clocks:
         clock.stop(begun)
     try:
