@@ -130,8 +130,10 @@ def _step(stage: Stage, app: Karenina | None) -> Step:
     """The stage's work inside the middleware."""
     step: Step = partial(_in_thread, stage) if stage.blocking else stage.execute
     wrappers = app.middleware("karenina_wrap_stage", f" for {stage.name}", stage=stage) if app else []
+    if wrappers:
+        step = partial(_awaited, step)
     for _, around in reversed(wrappers):
-        step = partial(_around, around, partial(_awaited, step))
+        step = partial(_around, around, step)
     return step
 
 
