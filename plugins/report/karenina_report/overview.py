@@ -10,7 +10,7 @@ from attrs import frozen
 from karenina_compare.comparison.compare import ties_among
 from karenina_compare.measures import PASS_RATE, Item
 from karenina_compare.numbers import Planned, headline_of, planned_of
-from karenina_compare.question_groups import Cluster
+from karenina_compare.question_groups import Cluster, Named, groups_named
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.summaries.canaries import canaries_in
 from karenina_runs.summaries.item_rows import as_json
@@ -76,12 +76,13 @@ def overview_of(
     results."""
     planned = planned_of(results)
     pairs_planned = results.planned.pairs if results.planned is not None else ()
-    headline = headline_of(items, cluster=cluster, planned=planned, pairs=pairs_planned)
+    named = groups_named(results, cluster)
+    headline = headline_of(items, named=named, planned=planned, pairs=pairs_planned)
     # how many answering models the judge has that has most of them
     judged = {(result.metadata.parsing_model, result.metadata.answering_model) for result in results}
     answering = max(Counter(parsing for parsing, _ in judged).values(), default=0)
     ranked = 1 < answering <= MOST_RANKED
-    pairs = pairs_of(results, headline, _ranks(items, planned, cluster) if ranked else None)
+    pairs = pairs_of(results, headline, _ranks(items, planned, named) if ranked else None)
     kinds, traits = present(results), profiles(pairs)
     questions = _questions(results.results, anchors, pairs)
     plain = without_secrets(manifest)
@@ -135,11 +136,11 @@ def _usage(results: VerificationResultSet) -> list[tuple[str, ...]]:
     ]
 
 
-def _ranks(items: Sequence[Item], planned: Planned | None, cluster: Cluster | None) -> Ranks:
+def _ranks(items: Sequence[Item], planned: Planned | None, named: Named) -> Ranks:
     """As `karenina compare` has them: where two models are tied, either may be the better one."""
     return {
         (answering, tie.parsing): ranks
-        for tie in ties_among(items, planned=planned, cluster=cluster)
+        for tie in ties_among(items, planned=planned, named=named)
         if tie.metric == PASS_RATE.name
         for answering, ranks in tie.ranks.items()
     }

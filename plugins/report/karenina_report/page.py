@@ -98,14 +98,14 @@ def _overview(
     results: VerificationResultSet, names: Sequence[str], manifest: Mapping[str, Any], cluster: Cluster | None
 ) -> tuple[dict[str, Any], str]:
     """The overview, and what the script knows of every item, as JSON. Traits are read once for both."""
-    items = [Item.of(result) for result in results.results]
+    items = [Item.of(result) for result in results]
     overview = overview_of(results, items, names, manifest, cluster)
     places = {(pair.answering, pair.parsing): pair.index for pair in overview["pairs"]}
     reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview["failures"])}
     known: dict[str, int] = {}
     rows = []
-    for item in items:
-        result, about = item.result, item.result.metadata
+    for item, result in zip(items, results, strict=True):
+        about = result.metadata
         traits = [[known.setdefault(trait.name, len(known)), trait.state, _word(trait)] for trait in item.traits]
         place = places[about.answering_model, about.parsing_model]
         reason = reasons.get((about.outcome, failure_of(result)[1] or "", failure(result)), -1)
