@@ -7,11 +7,11 @@ Nothing is ever read as a failure that is none.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from karenina_runs.summaries.rates import DECIDED, credit, is_due
 from karenina_runs.summaries.trait_summary import has_no_scores
 from karenina_vocabulary.explanations import failure_kind
@@ -31,6 +31,8 @@ ABSENT = "absent"
 """Why a planned item has no value that is not among the results."""
 SEVERAL = "its scores have several scales or directions, and are not put together"
 TWICE = "an item has two traits of this name"
+MOST_SHARED = 4096
+"""Different scores of traits that items share. Chosen: scales have few, and what is counted may have any number."""
 SHARES = frozenset({"precision", "recall", "specificity", "accuracy", "f1"})
 """Metrics that lie between 0 and 1."""
 
@@ -88,21 +90,29 @@ class Item:
     """Only where answers are to be shown."""
 
     @classmethod
-    def of(cls, result: VerificationResult, traits: Sequence[TraitOutcome] | None = None, *, keep: bool = True) -> Item:
-        """`traits` are those of the result where they have been read. `keep` says whether the result stays."""
+    def of(
+        cls,
+        result: VerificationResult,
+        traits: Sequence[TraitOutcome] | None = None,
+        *,
+        keep: bool = True,
+        once: Callable[[Any], Any] = lambda value: value,
+    ) -> Item:
+        """`traits` are those of the result where they have been read. `keep` says whether the result stays, and `once`
+        gives the same object for equal values."""
         if traits is None:
             traits = read_traits(result.rubric)
         about = result.metadata
         return cls(
-            question_id=about.question_id,
-            answering_model=about.answering_model,
-            parsing_model=about.parsing_model,
+            question_id=once(about.question_id),
+            answering_model=once(about.answering_model),
+            parsing_model=once(about.parsing_model),
             replicate=about.replicate,
             result_id=about.result_id,
-            outcome=about.outcome,
-            outcome_detail=about.outcome_detail,
-            evaluation_mode=about.evaluation_mode,
-            keywords=about.keywords,
+            outcome=once(about.outcome),
+            outcome_detail=once(about.outcome_detail),
+            evaluation_mode=once(about.evaluation_mode),
+            keywords=once(about.keywords),
             credit=credit(result),
             failure=failure_kind(result),
             unscored=not traits and has_no_scores(result),
@@ -114,6 +124,38 @@ class Item:
     def models(self) -> tuple[str, str]:
         """The answering model and the judge."""
         return self.answering_model, self.parsing_model
+
+
+@define(eq=False)
+class ItemMaker:
+    """Makes items without their results that share what they have alike, so that many of them can be kept."""
+
+    _known: dict[Hashable, Any] = field(factory=dict)
+    _scales: dict[str, Mapping[str, Any]] = field(factory=dict)
+    """The last scale of each trait."""
+    _traits: dict[Hashable, TraitOutcome] = field(factory=dict)
+
+    def item(self, result: VerificationResult, traits: Sequence[TraitOutcome]) -> Item:
+        return Item.of(result, tuple(map(self._trait, traits)), keep=False, once=self._once)
+
+    def _once(self, value: Any) -> Any:
+        return self._known.setdefault(value, value)
+
+    def _trait(self, trait: TraitOutcome) -> TraitOutcome:
+        """Of a trait, what is measured: no text of it is."""
+        value, scale = trait.value, self._scales.get(trait.name)
+        if scale != trait.scale or scale is None:
+            scale = self._scales[trait.name] = trait.scale
+        value = "" if isinstance(value, str) else value
+        whole = value is None or isinstance(value, str | int)
+        key = (trait.name, trait.kind, trait.state, type(value), value, id(scale)) if whole else ()
+        if (known := self._traits.get(key)) is not None:
+            return known
+        name, kind, state = map(self._once, (trait.name, trait.kind, trait.state))
+        made = TraitOutcome(name=name, type=None, kind=kind, value=value, state=state, scale=scale)
+        if whole and len(self._traits) < MOST_SHARED:
+            self._traits[key] = made  # which keeps its scale, whose id is in the key
+        return made
 
 
 PASS_RATE = Measure(name="pass_rate", is_rate=True, lowest=0, highest=1)
