@@ -173,6 +173,16 @@ class Measures:
     """Traits that are no one thing, and why: their scores are not put together."""
     owners: Mapping[str, frozenset[str]] = field(factory=dict, repr=False)
     """The traits that some item of a question speaks of, by question."""
+    _owned: Mapping[str, Sequence[Measure]] = field(init=False, eq=False, repr=False)
+    """The measures of each trait."""
+
+    @_owned.default
+    def _by_owner(self) -> Mapping[str, Sequence[Measure]]:
+        found: dict[str, list[Measure]] = {}
+        for measure in self.known.values():
+            if measure.owner is not None:
+                found.setdefault(measure.owner, []).append(measure)
+        return found
 
     @classmethod
     def of(cls, items: Iterable[Item]) -> Measures:
@@ -212,16 +222,14 @@ class Measures:
         """What an item says of every measure that is due in it."""
         verdicts = {measure.name: _verdict(item, measure) for measure in VERDICTS if measure.name in self.known}
         readings = {name: reading for name, reading in verdicts.items() if reading is not None}
-        traits = {trait.name: trait for trait in item.traits}
-        own = [(measure, measure.owner) for measure in self.known.values() if measure.owner is not None]
         if item.unscored:
             # as other items of the question know them; where none does, all
-            due = self.owners.get(item.question_id)
-            lost = [measure for measure, owner in own if not due or owner in due]
-            return readings | {measure.name: _lost(item) for measure in lost}
-        for measure, owner in own:
-            if owner in traits and (reading := _score(traits[owner], measure)) is not None:
-                readings[measure.name] = reading
+            due = self.owners.get(item.question_id) or self._owned
+            return readings | {m.name: _lost(item) for owner in due for m in self._owned.get(owner, ())}
+        for trait in item.traits:
+            for measure in self._owned.get(trait.name, ()):
+                if (reading := _score(trait, measure)) is not None:
+                    readings[measure.name] = reading
         return readings
 
     def chosen(self, names: Iterable[str]) -> list[Measure]:

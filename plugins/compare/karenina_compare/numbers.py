@@ -7,6 +7,8 @@ it counts as one cluster. `groups` of questions make larger ones.
 from __future__ import annotations
 
 import json
+from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -82,17 +84,17 @@ def headline_of(
     without any result are missing in all results together."""
     ordered = sorted(items, key=lambda item: (*item.models, item.question_id, item.replicate, item.result_id))
     measures = Measures.of(ordered)
-    read = [(item, measures.read(item)) for item in ordered]
-    found: dict[tuple[str, str], list[tuple[Item, Mapping[str, Reading]]]] = {}
+    read = _Read.of(ordered, measures)
+    places: dict[tuple[str, str], tuple[int, int]] = {}
     keywords: dict[str, set[str]] = {}
-    for one in read:
-        item = one[0]
-        found.setdefault(item.models, []).append(one)
+    for place, item in enumerate(ordered):
+        places[item.models] = (places.get(item.models, (place, place))[0], place + 1)
         if item.keywords:
             keywords.setdefault(item.question_id, set()).update(item.keywords)
+    found = {pair: read.part(*limits) for pair, limits in places.items()}
     absent = {}
     for pair in (*found, *pairs):
-        there = Counter(item.question_id for item, _ in found.get(pair, ()))
+        there = Counter(item.question_id for item in found[pair].items) if pair in found else Counter()
         absent[pair] = sorted((Counter(planned or {}) - there).elements())  # a question as often as one is missing
     made = _Maker(measures, first_groups(named), level, k, keywords)
     return Headline(
@@ -161,16 +163,39 @@ def _sums(values: Sequence[float], clusters: Sequence[Hashable], unit: int = 1) 
     return Clusters.of(sums.values())
 
 
-Items: TypeAlias = Sequence[tuple[Item, Mapping[str, Reading]]]
-"""Items and what each says of every measure."""
 Rows: TypeAlias = list[tuple[str, Reading]]
 """(question, what an item of it says)."""
 
 
-def _rows(items: Items, measure: Measure) -> Rows:
-    """What the items say of a measure, of those of which it is due."""
-    name = measure.name
-    return [(item.question_id, reading) for item, readings in items if (reading := readings.get(name)) is not None]
+@frozen
+class _Read:
+    """Items, and what they say, measure by measure: less by far than a table for each item."""
+
+    items: Sequence[Item]
+    said: Mapping[str, tuple[array[int], list[Reading]]]
+    """By the name of the measure: the places of the items of which it is due, and what they say."""
+    first: int = 0
+    """The place of the first of these items."""
+
+    @classmethod
+    def of(cls, items: Sequence[Item], measures: Measures) -> _Read:
+        said: dict[str, tuple[array[int], list[Reading]]] = {name: (array("l"), []) for name in measures.known}
+        for place, item in enumerate(items):
+            for name, reading in measures.read(item).items():
+                places, readings = said[name]
+                places.append(place)
+                readings.append(reading)
+        return cls(items, said)
+
+    def part(self, low: int, high: int) -> _Read:
+        return _Read(self.items[low:high], self.said, low)
+
+    def rows(self, measure: Measure) -> Rows:
+        places, readings = self.said.get(measure.name, ((), ()))
+        low = bisect_left(places, self.first)
+        high = bisect_left(places, self.first + len(self.items))
+        questions = (self.items[place - self.first].question_id for place in places[low:high])
+        return list(zip(questions, readings[low:high], strict=True))
 
 
 @frozen
@@ -182,36 +207,37 @@ class _Maker:
     keywords: Mapping[str, Collection[str]]
     """By question."""
 
-    def numbers(self, items: Items, absent: Sequence[str]) -> Numbers:
+    def numbers(self, read: _Read, absent: Sequence[str]) -> Numbers:
         """`absent` are the questions of items that are not there."""
-        verdicts = any(PASS_RATE.name in readings for _, readings in items)
+        items, own = read.items, read.rows(PASS_RATE)
+        verdicts = bool(own)
         lost = [(question, Reading(None, ABSENT)) for question in absent] if verdicts else []
-        passed = [*_rows(items, PASS_RATE), *lost]
+        passed = [*own, *lost]
         answered = [
             (question, reading)
-            for question, reading in _rows(items, ANSWERED)
+            for question, reading in read.rows(ANSWERED)
             if reading.value is not None or reading.reason.partition("(")[0] in UNKNOWN
         ]
         # why several items of a question are not several answers of one model to it, judged once each
-        mixed, listed = "", [item for item, _ in items]
-        if len({item.models for item in listed}) > 1:
+        mixed = ""
+        if len({item.models for item in items}) > 1:
             mixed = MIXED
-        elif len({(item.question_id, item.replicate) for item in listed}) < len(listed):
+        elif len({(item.question_id, item.replicate) for item in items}) < len(items):
             mixed = TWICE
-        due = (item for item in listed if is_due(item))
+        due = (item for item in items if is_due(item))
         covered = [(item.question_id, Reading(float(item.outcome in ("passed", "failed")))) for item in due]
         covered += [(question, Reading(0.0)) for question in absent]
         traits = (measure for measure in self.measures.known.values() if measure.owner)
-        details = Counter((item.outcome, item.outcome_detail or "unknown") for item in listed)
+        details = Counter((item.outcome, item.outcome_detail or "unknown") for item in items)
         return Numbers(
             items=len(items),
             absent=len(absent),
-            outcomes=dict(sorted(Counter(item.outcome for item in listed).items())),
+            outcomes=dict(sorted(Counter(item.outcome for item in items).items())),
             errors={detail: n for (outcome, detail), n in sorted(details.items()) if outcome == "error"},
             guards={detail: n for (outcome, detail), n in sorted(details.items()) if outcome == "auto_failed"},
-            failures=dict(sorted(Counter(item.failure for item in listed if item.failure).items())),
+            failures=dict(sorted(Counter(item.failure for item in items if item.failure).items())),
             pass_rate=self._number(PASS_RATE, passed),
-            partial_credit=self._number(PARTIAL_CREDIT, [*_rows(items, PARTIAL_CREDIT), *lost]),
+            partial_credit=self._number(PARTIAL_CREDIT, [*read.rows(PARTIAL_CREDIT), *lost]),
             answered_accuracy=self._number(ANSWERED, [*answered, *lost]),
             coverage=self._number(COVERAGE, covered if verdicts else []),
             by_keyword=(by_keyword := self._by_keyword(passed)),
@@ -219,7 +245,7 @@ class _Maker:
             macro_keywords=mean([number.value for number in by_keyword if number.value is not None]),
             repeated=() if mixed else self._repeated(passed),
             unrepeated=mixed,
-            traits=tuple(self._number(measure, rows) for measure in traits if (rows := _rows(items, measure))),
+            traits=tuple(self._number(measure, rows) for measure in traits if (rows := read.rows(measure))),
         )
 
     def _number(self, measure: Measure, rows: Rows) -> Number:
