@@ -33,7 +33,7 @@ def _short(text: str) -> Markup:
 def begin() -> None:
     """Forget what earlier pages kept: the secrets of the environment may be others now."""
     redaction.cache_clear()
-    for kept in (_short, _short_cell, _head):
+    for kept in (_short, _short_text, _short_cell, _head):
         kept.cache_clear()
 
 
@@ -42,6 +42,18 @@ def finalized(found: Any) -> Any:
     if type(found) is str:  # as most is
         return plain(found)
     return plain(found) if isinstance(found, str) and not isinstance(found, Markup) else found
+
+
+def written_out(found: Any) -> str:
+    """What a template of items prints: text that needs no second escape, for there are a hundred pieces in an item."""
+    if type(found) is str:
+        return _short_text(found) if len(found) <= SHORT else str(plain(found))
+    return str(found if isinstance(found, Markup) else plain(str(found)))
+
+
+@lru_cache(maxsize=4096)
+def _short_text(text: str) -> str:
+    return str(_short(text))
 
 
 def badge(kind: OutcomeKind, detail: str = "") -> Markup:

@@ -31,7 +31,7 @@ from .calls import ItemCalls, folding
 from .counts import Counts, packed
 from .items import item_view
 from .listing import CHANGED, Listing
-from .markup import badge, begin, finalized, long, plain, table
+from .markup import badge, begin, finalized, long, plain, table, written_out
 from .outcomes import KINDS
 from .overview import FailureRow, overview_of
 from .plots import ROLES
@@ -70,7 +70,7 @@ def chunks(
     counts = Counts(listing, cluster, about.planned)
     paged = len(listing) > MOST
     with _Kept() as kept:
-        made = _items(environment, stored or about, counts, captures(about.run_dir), folding(about.run_dir))
+        made = _items(stored or about, counts, captures(about.run_dir), folding(about.run_dir))
         kept.keep(_blocks(made) if paged else map(_listed, made))
         overview = overview_of(about, counts, manifest)
         benchmark = manifest.get("benchmark")
@@ -153,6 +153,12 @@ def _environment() -> Environment:
     return environment
 
 
+@cache
+def _of_items() -> Environment:
+    """The same for items, whose texts are escaped once: where they are printed."""
+    return _environment().overlay(autoescape=False, finalize=written_out)
+
+
 def _source(environment: Environment, name: str) -> str:
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0].strip()
@@ -202,7 +208,6 @@ def _blocks(items: Iterable[tuple[str, str, str]]) -> Iterator[str]:
 
 
 def _items(
-    environment: Environment,
     results: Iterable[VerificationResult],
     counts: Counts,
     kept: Mapping[str, Mapping[str, Any]],
@@ -210,7 +215,7 @@ def _items(
 ) -> Iterator[tuple[str, str, str]]:
     """Anchor, summary and details of every item, which are HTML; it is counted meanwhile."""
     listing = counts.listing
-    summary, details = environment.get_template("summary.html"), environment.get_template("item.html")
+    summary, details = map(_of_items().get_template, ("summary.html", "item.html"))
     place = -1
     for place, result in enumerate(results):
         listing.check(place, result.metadata)
