@@ -102,6 +102,21 @@ def _head(caption: str, columns: tuple[str, ...], numeric: tuple[int, ...]) -> s
     )
 
 
+def trait_row(trait: Any) -> Markup:
+    """The row of one trait, as `item_view` has it, in the table of an item."""
+    provenance = trait.provenance
+    beside = f'<span class="sub">{plain(provenance)}</span>' if provenance and provenance != "global" else ""
+    look = "" if trait.good is None else ' class="good"' if trait.good else ' class="bad"'
+    state = f'<strong class="warn">{plain(trait.state)}</strong>' if trait.failed else plain(trait.state)
+    return Markup(
+        f'<tr class="{"broken" if trait.failed else ""}">'
+        f'<th scope="row" dir="auto">{plain(trait.name[:200])}{beside}</th>'
+        f'<td>{plain(trait.type)}</td><td dir="auto"{look}>{plain(trait.score[:2000])}</td>'
+        f"<td>{state}</td>"
+        f'<td dir="auto">{plain(trait.reason[:2000])}</td></tr>'
+    )
+
+
 def _cell(kind: str, text: str) -> str:
     if kind == NAME:
         return f"<th{kind}>{plain(text[:FIRST_CELL])}</th>"

@@ -31,7 +31,7 @@ from .calls import ItemCalls, folding
 from .counts import Counts, packed
 from .items import item_view
 from .listing import CHANGED, Listing
-from .markup import badge, begin, finalized, long, plain, table, written_out
+from .markup import badge, begin, finalized, long, plain, table, trait_row, written_out
 from .outcomes import KINDS
 from .overview import FailureRow, overview_of
 from .plots import ROLES
@@ -141,7 +141,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"badge": badge, "long": long, "table": table}
+    environment.globals |= {"badge": badge, "long": long, "table": table, "trait_row": trait_row}
     environment.filters |= {
         "percent": percent,
         "number": number,
