@@ -117,7 +117,7 @@ def reported(few: int, many: int) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
         runs = [write_run(Path(folder) / str(count), count) for count in (few, many)]
         tracemalloc.start()
-        found = [_reported(run) for run in (runs[0], *runs)]  # what the first leaves behind would count as its own
+        found = [_reported(run) for run in (runs[1], *runs)]  # what the first leaves behind would count as its own
         tracemalloc.stop()
     (_, few_held, many_held), (_, few_most, many_most) = zip(*found, strict=True)
     more = many - few
@@ -125,6 +125,7 @@ def reported(few: int, many: int) -> dict[str, int]:
 
 
 def _reported(run: Path) -> tuple[int, int]:
+    gc.collect()
     before = tracemalloc.get_traced_memory()[0]
     stored = stored_results(run)
     counts = Counts(Listing.of(stored.metadata()))

@@ -24,11 +24,12 @@ hundred are the row that each replicate has in the summary, others the buffers o
 LEFT = 2
 """Objects that one more question with a template of its own may leave to the collector. Measured are 0 to 0.5; where
 each template has a class of its own, which refers to itself, it is 23, and a run grows by 5 KB a question."""
-REPORTED = 900
+REPORTED = 850
 """Bytes that a report keeps of one more result with five traits: numbers, names that others share, and what the page's
-script knows of it. Measured are 790; the result itself takes ten times as much."""
+script knows of it. Measured are 460 to 790, by what earlier reports left in caches; the result itself takes ten times
+as much."""
 COMPARED = 1_900
-"""The most that it holds of one while the numbers of the overview are computed. Measured are 1,710."""
+"""The most that it holds of one while the numbers of the overview are computed. Measured are 1,380 to 1,710."""
 COMMITS = 1.2
 """Commits of a run with a directory, of those that there were if what is under way were always committed together."""
 AMPLIFICATION = 1.12
