@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from email.parser import HeaderParser
 from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, EntryPoints, entry_points
 from typing import Any
@@ -12,17 +13,18 @@ from typing import Any
 
 def installed_entry_points(group: str) -> EntryPoints:
     """The entry points of a group. Metadata of packages is read again when a folder of `sys.path` has changed."""
-    found: EntryPoints = _installed().select(group=group)
-    return found
-
-
-def _installed() -> Any:
-    return _read(tuple((path, _changed(path)) for path in sys.path))
+    return _of_group(group, tuple((path, _changed(path)) for path in sys.path))
 
 
 def owner(point: EntryPoint) -> str:
     """The distribution that an entry point is from."""
-    return name_and_version(point.dist)[0] if point.dist else "unknown"
+    return name_and_version(point.dist)[0] if point.dist else "an unknown package"
+
+
+@lru_cache
+def _of_group(group: str, folders: tuple[tuple[str, int], ...]) -> EntryPoints:
+    found: EntryPoints = _read(folders).select(group=group)
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -32,8 +34,9 @@ def _read(_: tuple[tuple[str, int], ...]) -> Any:
 
 @lru_cache
 def name_and_version(distribution: Distribution) -> tuple[str, str]:
-    """To parse metadata takes longer than all else here, and a package has many entry points."""
-    found = distribution.metadata
+    """Of the headers alone: to parse the description below them takes longer than all else here."""
+    headers = (distribution.read_text("METADATA") or "").partition("\n\n")[0]
+    found = HeaderParser().parsestr(headers) if headers else distribution.metadata
     return found["Name"], found["Version"]
 
 

@@ -277,10 +277,11 @@ class Karenina:
 
     def _load(self, plugins: Mapping[str, Any]) -> None:
         drafts: dict[str, Drafts] = {}
+        hooks: dict[str, set[str]] = {}
         for name in sorted(plugins, reverse=True):  # pluggy calls the last registered first
             self._infos.setdefault(name, PluginInfo(name=name))
             try:
-                drafts[name] = self._draft(name, plugins[name])
+                drafts[name], hooks[name] = self._draft(name, plugins[name])
             except (Exception, SystemExit) as error:
                 self._fail(name, plugins[name], str(error) if isinstance(error, PluginError) else one_line(error))
         merged, refused = resolve_drafts(drafts, Rank({name: self._infos[name].distribution for name in drafts}))
@@ -288,17 +289,20 @@ class Karenina:
             self._fail(name, plugins[name], str(clash))
         self._registries = {kind: kind(entries=entries, frozen=True) for kind, entries in merged.items()}
         for name in drafts.keys() - refused.keys():
-            self._infos[name] = evolve(self._infos[name], kinds=self._brought(plugins[name], drafts[name]))
+            brought = {kind.kind for kind, draft in drafts[name].items() if len(draft) and kind is not SettingsRegistry}
+            others = {hook.removeprefix(PREFIX) for hook in hooks[name] if hook in HOOKS}
+            self._infos[name] = evolve(self._infos[name], kinds=tuple(sorted(brought | others)))
 
-    def _draft(self, name: str, plugin: Any) -> Drafts:
-        """Register one plugin and let it fill registries of its own."""
+    def _draft(self, name: str, plugin: Any) -> tuple[Drafts, set[str]]:
+        """Register one plugin, let it fill registries of its own, and find the hooks that it implements."""
         check_api(declared_api(plugin))
         try:
             self._manager.register(plugin, name)
         except PluginValidationError as error:
             raise PluginError(misfit(plugin) or one_line(error)) from None
         drafts: dict[type[Registry[Any]], Registry[Any]] = {}
-        own = self._own(plugin)
+        callers = self._manager.get_hookcallers(plugin) or ()
+        own = [(c.name, impl) for c in callers for impl in c.get_hookimpls() if impl.plugin is plugin]
         for hook, impl in own:
             if kind := self._kind(name, hook, impl):
                 check_hook(hook, impl)
@@ -312,7 +316,7 @@ class Karenina:
                 settings.checked(entry.load())
                 if name not in self.tables:
                     _check_defaults(name, entry.load())
-        return drafts
+        return drafts, {hook for hook, _ in own}
 
     def _kind(self, name: str, hook: str, impl: Any) -> type[Registry[Any]] | None:
         """The kind that a hook registers. That nothing calls it is noted. Raises PluginError if it is misspelt."""
@@ -329,19 +333,10 @@ class Karenina:
             self._infos[name] = evolve(info, reason="; ".join(filter(None, (info.reason, noted))))
         return kind
 
-    def _own(self, plugin: Any) -> list[tuple[str, Any]]:
-        callers = self._manager.get_hookcallers(plugin) or ()
-        return [(c.name, impl) for c in callers for impl in c.get_hookimpls() if impl.plugin is plugin]
-
     def _fail(self, name: str, plugin: Any, reason: str) -> None:
         if self._manager.get_plugin(name) is not None:
             self._manager.unregister(plugin)
         self._infos[name] = evolve(self._infos[name], state="failed", reason=reason, kinds=())
-
-    def _brought(self, plugin: Any, drafts: Drafts) -> tuple[str, ...]:
-        """The kinds of what a plugin registered, and by their names the other hooks that it implements."""
-        kinds = {kind.kind for kind, draft in drafts.items() if len(draft) and kind is not SettingsRegistry}
-        return tuple(sorted(kinds | {hook.removeprefix(PREFIX) for hook, _ in self._own(plugin) if hook in HOOKS}))
 
 
 def _names(text: str) -> list[str]:

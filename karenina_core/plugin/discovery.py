@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable
-from functools import cache, cached_property
+from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, requires
 from typing import Any, Literal
 
@@ -62,7 +62,7 @@ def discover(group: str = GROUP) -> list[Source]:
     return [sources[key] for key in sorted(sources)]
 
 
-@frozen(slots=False)
+@frozen
 class Rank:
     """Who keeps a name that two plugins claim: distributions that karenina-core itself recommends, then by name.
 
@@ -72,17 +72,13 @@ class Rank:
     owners: dict[str, str]
     """Plugin name -> distribution name."""
 
-    @cached_property
-    def recommended(self) -> frozenset[str]:
-        return _recommended()
-
     def __call__(self, plugin: str) -> tuple[bool, str, str]:
         owner = _normal(self.owners.get(plugin, ""))
-        return (owner not in self.recommended, owner, plugin)
+        return (owner not in recommended(), owner, plugin)
 
 
 @cache
-def _recommended() -> frozenset[str]:
+def recommended() -> frozenset[str]:
     """What the metadata of karenina-core name, and itself."""
     try:
         listed = requires(CORE) or []

@@ -21,7 +21,7 @@ from . import hookspecs
 from .adapters import AdapterRegistry
 from .discovery import KINDS, PluginInfo, Rank, Source, discover, load
 from .markers import PROJECT
-from .registry import Registry
+from .registry import Kind, Registry
 
 PREFIX = f"{PROJECT}_"
 REGISTER = f"{PREFIX}register_"
@@ -32,7 +32,6 @@ MISSPELT = 0.8
 """From this likeness on (`difflib`) a hook is a misspelling of another one. One letter missing, exchanged or too many
 makes 0.8 and more in words of five letters; of all kinds that exist, `strategies` and `stages` are most alike: 0.75.
 """
-Kind = type[Registry[Any]]
 
 
 class StageRegistry(Registry[Any]):

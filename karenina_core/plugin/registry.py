@@ -137,7 +137,7 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
         missing = [name for name in self.needs if not isinstance(thing, str) and not hasattr(thing, name)]
         if missing:
             raise PluginError(f"{thing!r} is no {self.kind}: it has no {', '.join(missing)}; {self.remedy}")
-        if self.calls and isinstance(thing, type) and (wrong := "; ".join(misfits(thing, self.calls))):
+        if self.calls and isinstance(thing, type) and (wrong := "; ".join(misfits(thing, tuple(self.calls.items())))):
             raise PluginError(wrong)
         return thing
 

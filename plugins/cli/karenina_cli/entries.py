@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
-from importlib.metadata import Distribution, EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
+from karenina_core.entry_points import installed_entry_points, owner
 from karenina_core.errors import PluginError, one_line
 from karenina_core.plugin.command_line import Section
 
 from .output import Part, Table, note
 
-
-def owner_of(point: EntryPoint) -> str:
-    """The name of its distribution."""
-    return _name(point.dist) if point.dist else "an unknown package"
-
-
-@cache
-def _name(distribution: Distribution) -> str:
-    """Each time it is asked for, its whole METADATA is read and parsed."""
-    return distribution.name
+SHORT = re.compile(r'\bshort_help="([^"\\\n]+)"[,)]')
+"""In the lines of decorators above a function; to parse all of a module takes ten times as long."""
 
 
 def imported(point: EntryPoint, what: str) -> Any:
@@ -34,15 +27,15 @@ def imported(point: EntryPoint, what: str) -> Any:
     try:
         return point.load()
     except (Exception, SystemExit) as error:  # a module of another package
-        owner = owner_of(point)
+        whose = owner(point)
         raise PluginError(
-            f"the {what} {point.name!r} of {owner} cannot be imported: {one_line(error)}; update or uninstall {owner}"
+            f"the {what} {point.name!r} of {whose} cannot be imported: {one_line(error)}; update or uninstall {whose}"
         ) from error
 
 
 def usable(group: str, what: str) -> Iterator[tuple[EntryPoint, Any]]:
     """Everything of a group that can be imported, by name and owner; the rest is noted on stderr."""
-    found = {(point.name, owner_of(point)): point for point in entry_points(group=group)}
+    found = {(point.name, owner(point)): point for point in installed_entry_points(group)}
     for _, point in sorted(found.items()):
         try:
             yield point, imported(point, what)
@@ -60,7 +53,11 @@ def source_help(point: EntryPoint, longest: int) -> str:
         origin = Path((spec.origin if spec is not None else None) or "")
         path = origin.parent.joinpath(*rest) if rest else origin.with_suffix("")
         source = path / "__init__.py" if path.is_dir() and rest else path.with_suffix(".py")
-        tree = ast.parse(source.read_bytes())
+        code = source.read_bytes()
+        above = code.decode(errors="replace").partition(f"\ndef {point.attr}(")[0].rpartition("\n\n")[2]
+        if len(plain := SHORT.findall(above)) == 1:
+            return click.Command(None, help=plain[0]).get_short_help_str(longest)
+        tree = ast.parse(code)
     except (ImportError, OSError, RecursionError, SyntaxError, ValueError):  # of another package
         return ""
     for node in tree.body:
@@ -89,7 +86,7 @@ def every_section(
         except raised:
             raise
         except Exception as error:  # code of another package
-            what = f"the section {point.name!r} of {owner_of(point)} failed: {one_line(error)}"
+            what = f"the section {point.name!r} of {owner(point)} failed: {one_line(error)}"
             found.append(Section({}, problems=[what], usable=False))
     return found
 

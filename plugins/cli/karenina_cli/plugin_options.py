@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from karenina_core.entry_points import owner
 from karenina_core.errors import ConfigError, Problem
 from karenina_core.plugin.command_line import ModelField, PluginOption
 
-from .entries import owner_of, usable
+from .entries import usable
 from .options.sections import write_sections
 from .output import note
 
@@ -68,7 +69,7 @@ def _brought(taken: set[str], *, later: bool, without: Collection[str]) -> Itera
                 continue
             text = option.help_later if later else option.help
             if option.flag in taken:
-                note(f"Warning: {option.flag} of {owner_of(point)} is an option already; this one has no effect")
+                note(f"Warning: {option.flag} of {owner(point)} is an option already; this one has no effect")
             elif text:
                 taken.add(option.flag)
                 yield _option(point.name, option, text)

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from karenina_core import __version__
+from karenina_core.entry_points import installed_entry_points, owner
 from karenina_core.errors import PluginError, did_you_mean
 
-from .entries import imported, owner_of, source_help
+from .entries import imported, source_help
 from .exits import ended_by
 from .options.log_options import add_log_options, begin, log_options, shows_tracebacks
 from .options.sections import examples
@@ -70,7 +71,7 @@ class Commands(click.Group):
         command = imported(points[0], "command")
         if not isinstance(command, click.Command):
             raise PluginError(
-                f"the command {name!r} of {owner_of(points[0])} is no click command: {points[0].value} is {command!r}"
+                f"the command {name!r} of {owner(points[0])} is no click command: {points[0].value} is {command!r}"
             )
         add_log_options(command)
         return command
@@ -89,7 +90,7 @@ class Commands(click.Group):
                 raise click.UsageError(f"{name} is a part of {inner[0]}; type: karenina {inner[0]} {name}", ctx)
             advice = self.instead.get(name, "install the package that brings it.")
             raise click.UsageError(f"no command is called {name!r}{did_you_mean(name, points)}; {advice}", ctx)
-        if len(owners := [owner_of(point) for point in points.get(name, ())]) > 1:
+        if len(owners := [owner(point) for point in points.get(name, ())]) > 1:
             note(f"{' and '.join(owners)} both provide the command {name!r}; that of {owners[0]} is run")
         return super().resolve_command(ctx, args)
 
@@ -150,10 +151,10 @@ def _points(ctx: click.Context, group: str) -> dict[str, Sequence[EntryPoint]]:
     known: dict[str, Sequence[EntryPoint]] | None = ctx.meta.get(group)
     if known is None:
         found: dict[str, dict[str, EntryPoint]] = {}
-        for point in entry_points(group=group):
-            found.setdefault(point.name, {}).setdefault(owner_of(point), point)
+        for point in installed_entry_points(group):
+            found.setdefault(point.name, {}).setdefault(owner(point), point)
         known = {
-            name: [owners[owner] for owner in sorted(owners, key=lambda owner: (owner != OWN, owner))]
+            name: [owners[package] for package in sorted(owners, key=lambda package: (package != OWN, package))]
             for name, owners in found.items()
         }
         ctx.meta[group] = known

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import entry_points
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from karenina_runs.results.results import VerificationResultSet
 from karenina_vocabulary.explanations import why
 
+from karenina_core.entry_points import installed_entry_points
 from karenina_core.errors import plural
 from karenina_core.values.result import VerificationResult
 
@@ -60,7 +60,7 @@ def run_parts(
         first = next(r for r in results if r.metadata.outcome not in GOOD) if bad else results[0]
         line = shlex.join(["karenina", "show", str(directory), first.metadata.question_id])
         parts.append(f"One item explained: {line}")
-        if entry_points(group="karenina.commands", name="report"):
+        if "report" in installed_entry_points("karenina.commands").names:
             parts.append(f"All of it as a page: {shlex.join(['karenina', 'report', str(directory)])}")
     return parts
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, define, field, frozen
 
 from karenina_core.errors import ParseError
 
-from .quotations.matching import Source
 from .replies import Offered
+
+if TYPE_CHECKING:
+    from .quotations.matching import Source
 
 LARGE = 20_000
 """Characters; longer texts are searched in a thread, so that other items continue meanwhile."""

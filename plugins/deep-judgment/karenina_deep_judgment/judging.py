@@ -28,7 +28,6 @@ from karenina_core.ports.model_client import CallRecord
 from . import planned, prompts
 from .auto_fail import unsupported
 from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
-from .quotations.matching import Source
 from .replies import (
     RISKS,
     Offered,
@@ -128,6 +127,8 @@ async def quoted(case: Case) -> Gathered:
         result = await replied(case.context, task, texts, schema, lambda data: read_excerpts(data, names))
         found: Mapping[str, Sequence[Offered]] = result.parsed
         return found
+
+    from .quotations.matching import Source  # its patterns take longer to compile than all else here
 
     return await gather(asked, case.names, Source(case.given.text), rules)
 

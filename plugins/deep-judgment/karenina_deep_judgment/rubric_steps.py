@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from attrs import define, field
@@ -25,7 +25,6 @@ from karenina_core.pipeline.engine import stops_item
 from . import rubric_prompts as prompts
 from .excerpts import Excerpt, ExcerptRules, Gathered, Rejected, gather
 from .prompts import ASSESSMENT, as_data, assessing, refused
-from .quotations.matching import Source
 from .replies import (
     RISKS,
     Offered,
@@ -39,6 +38,9 @@ from .replies import (
     replied,
 )
 from .searching import AT_ONCE, looked_up, to_assess, with_assessments
+
+if TYPE_CHECKING:
+    from .quotations.matching import Source
 
 T = TypeVar("T")
 LIST = "excerpts"
@@ -80,6 +82,8 @@ class TraitWork:
 
     @property
     def shared(self) -> _Shared:
+        from .quotations.matching import Source  # its patterns take longer to compile than all else here
+
         return _shared.setdefault(self.case, _Shared(Source(self.case.given.text)))
 
     @property

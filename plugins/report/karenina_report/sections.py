@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from karenina_cli.entries import owner_of, usable
+from karenina_cli.entries import usable
 
+from karenina_core.entry_points import owner
 from karenina_core.errors import one_line
 from karenina_core.plugin.command_line import Section
 
@@ -21,6 +22,6 @@ def sections_of(folder: Path | None) -> Sequence[Section]:
         try:
             found += sections(folder)
         except Exception as error:  # code of another package
-            what = f"the section {point.name!r} of {owner_of(point)} failed: {one_line(error)}"
+            what = f"the section {point.name!r} of {owner(point)} failed: {one_line(error)}"
             found.append(Section({}, point.name, before=[what]))
     return found

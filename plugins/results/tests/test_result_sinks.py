@@ -41,7 +41,9 @@ def numbered(results: Iterable[VerificationResult], first: int = 1) -> list[Veri
     return [evolve(r, metadata=evolve(r.metadata, result_id=f"{n:016x}")) for n, r in enumerate(results, first)]
 
 
-EXAMPLES = numbered(every(strategies.results(), 8))
+@cache
+def examples() -> list[VerificationResult]:
+    return numbered(every(strategies.results(), 8))
 
 
 def info(secrets: Iterable[str] = (), items: int = 8) -> RunInfo:
@@ -177,17 +179,17 @@ def crash(factory: str, target: str, results: Iterable[VerificationResult]) -> N
 
 def test_sqlite_has_every_result_that_was_written_before_a_crash(tmp_path: Path) -> None:
     file = tmp_path / "results.db"
-    crash("karenina_results.sinks.sqlite:Sqlite", str(file), EXAMPLES[:5])
-    assert list(read_file(file)) == EXAMPLES[:5]
-    write(Sqlite(str(file)), EXAMPLES)
-    assert list(read_file(file)) == EXAMPLES
+    crash("karenina_results.sinks.sqlite:Sqlite", str(file), examples()[:5])
+    assert list(read_file(file)) == examples()[:5]
+    write(Sqlite(str(file)), examples())
+    assert list(read_file(file)) == examples()
 
 
 def test_postgres_has_every_result_that_was_written_before_a_crash(postgres: str) -> None:
-    crash("karenina_results.sinks.postgres:Postgres", postgres, EXAMPLES[:5])
-    assert list(read_database(postgres)) == EXAMPLES[:5]
-    write(Postgres(postgres), EXAMPLES)
-    assert list(read_database(postgres)) == EXAMPLES
+    crash("karenina_results.sinks.postgres:Postgres", postgres, examples()[:5])
+    assert list(read_database(postgres)) == examples()[:5]
+    write(Postgres(postgres), examples())
+    assert list(read_database(postgres)) == examples()
 
 
 @pytest.mark.parametrize(
@@ -197,13 +199,13 @@ def test_tables_leave_readable_lines_after_a_crash_and_go_on_with_them(
     tmp_path: Path, factory: str, make: Make, read: Callable[[str], list[Any]]
 ) -> None:
     file = tmp_path / "results.table"
-    crash(f"karenina_results.sinks.files:{factory}", str(file), EXAMPLES[:5])
+    crash(f"karenina_results.sinks.files:{factory}", str(file), examples()[:5])
     left = tmp_path / "results.table.partial.jsonl"
-    assert list(VerificationResultSet.load(left)) == EXAMPLES[:5]
+    assert list(VerificationResultSet.load(left)) == examples()[:5]
     with left.open("a", encoding="utf-8") as lines:
         lines.write('{"metadata":{"question_id":"cut o')
-    write(make(str(file)), EXAMPLES[5:])
-    assert len(read(str(file))) == len(EXAMPLES)
+    write(make(str(file)), examples()[5:])
+    assert len(read(str(file))) == len(examples())
     assert [path.name for path in tmp_path.iterdir()] == ["results.table"]
 
 
@@ -233,17 +235,19 @@ def stored_in(make: Make, target: str) -> list[tuple[str, str]]:
     return brief({Sqlite: lambda: read_file(Path(target)), parquet_sink: lambda: records(target)}.get(make, list)())
 
 
-PLAIN = [changed(result, f"answer {number}") for number, result in enumerate(EXAMPLES)]
-"""Texts that every format says as they are."""
+@cache
+def plain() -> list[VerificationResult]:
+    """Texts that every format says as they are."""
+    return [changed(result, f"answer {number}") for number, result in enumerate(examples())]
 
 
 @pytest.mark.parametrize("make", [JsonLines, Sqlite, csv_sink, parquet_sink])
 def test_a_resumed_run_replaces_what_had_failed_in_its_place(tmp_path: Path, make: Make) -> None:
     target = str(tmp_path / "results.jsonl")
     resumed = evolve(info(), resumed=True)
-    write(make(target), PLAIN[:5])
-    again = [PLAIN[0], changed(PLAIN[1]), PLAIN[2], changed(PLAIN[3]), PLAIN[4], *PLAIN[5:]]
-    write(make(target), [PLAIN[4], again[3], *PLAIN[5:], again[1], again[1]], resumed)
+    write(make(target), plain()[:5])
+    again = [plain()[0], changed(plain()[1]), plain()[2], changed(plain()[3]), plain()[4], *plain()[5:]]
+    write(make(target), [plain()[4], again[3], *plain()[5:], again[1], again[1]], resumed)
     assert stored_in(make, target) == brief(again)
     write(make(target), again, resumed)
     assert stored_in(make, target) == brief(again)
@@ -256,10 +260,10 @@ def test_a_resumed_run_replaces_what_had_failed_in_its_place(tmp_path: Path, mak
 @pytest.mark.parametrize("make", [JsonLines, Sqlite, csv_sink, parquet_sink])
 def test_a_result_may_be_replaced_twice_while_a_run_goes_on(tmp_path: Path, make: Make) -> None:
     target = str(tmp_path / "results.jsonl")
-    write(make(target), PLAIN[:3])
-    attempts = [changed(PLAIN[1], f"attempt {number}") for number in range(3)]
-    write(make(target), [*attempts, PLAIN[3]], evolve(info(), resumed=True))
-    assert stored_in(make, target) == brief([PLAIN[0], attempts[2], PLAIN[2], PLAIN[3]])
+    write(make(target), plain()[:3])
+    attempts = [changed(plain()[1], f"attempt {number}") for number in range(3)]
+    write(make(target), [*attempts, plain()[3]], evolve(info(), resumed=True))
+    assert stored_in(make, target) == brief([plain()[0], attempts[2], plain()[2], plain()[3]])
     if make is JsonLines:
         assert len(Path(target).read_bytes().splitlines()) == 4
 
@@ -267,33 +271,33 @@ def test_a_result_may_be_replaced_twice_while_a_run_goes_on(tmp_path: Path, make
 @pytest.mark.parametrize("make", [JsonLines, Sqlite, csv_sink, parquet_sink])
 def test_a_new_run_of_the_same_name_is_refused_as_before(tmp_path: Path, make: Make) -> None:
     target = str(tmp_path / "results.jsonl")
-    write(make(target), PLAIN[:3])
+    write(make(target), plain()[:3])
 
     async def other() -> None:
         sink = make(target)
         await sink.open(info())
         try:
             with pytest.raises(PluginError, match="another result with the id"):
-                await sink.write(changed(PLAIN[1]))
+                await sink.write(changed(plain()[1]))
         finally:
             await sink.close({})
 
     asyncio.run(other())
-    assert brief(PLAIN[:3]) == stored_in(make, target)
+    assert brief(plain()[:3]) == stored_in(make, target)
 
 
 def test_postgres_replaces_what_had_failed_when_a_run_goes_on(postgres: str) -> None:
-    write(Postgres(postgres), PLAIN[:3])
-    write(Postgres(postgres), [changed(PLAIN[1]), PLAIN[3]], evolve(info(), resumed=True))
+    write(Postgres(postgres), plain()[:3])
+    write(Postgres(postgres), [changed(plain()[1]), plain()[3]], evolve(info(), resumed=True))
     found = brief(read_database(postgres))
-    assert found == brief([PLAIN[0], changed(PLAIN[1]), PLAIN[2], PLAIN[3]])
+    assert found == brief([plain()[0], changed(plain()[1]), plain()[2], plain()[3]])
 
 
 def test_the_tables_of_a_database_say_nothing_of_what_was_replaced(tmp_path: Path) -> None:
     once, twice = tmp_path / "once.db", tmp_path / "twice.db"
-    again = [PLAIN[0], changed(PLAIN[1]), *PLAIN[2:]]
+    again = [plain()[0], changed(plain()[1]), *plain()[2:]]
     write(Sqlite(str(once)), again)
-    write(Sqlite(str(twice)), PLAIN)
+    write(Sqlite(str(twice)), plain())
     write(Sqlite(str(twice)), [again[1]], evolve(info(), resumed=True))
 
     def content(file: Path) -> dict[str, list[Any]]:
@@ -308,19 +312,19 @@ def test_the_tables_of_a_database_say_nothing_of_what_was_replaced(tmp_path: Pat
 
 def test_a_crash_of_a_resumed_run_loses_neither_the_old_nor_the_new(tmp_path: Path) -> None:
     before, target = tmp_path / "before.jsonl", tmp_path / "results.jsonl"
-    write(JsonLines(str(before)), PLAIN[:3])
+    write(JsonLines(str(before)), plain()[:3])
 
     async def crashed() -> None:
         sink = JsonLines(str(before))
         await sink.open(evolve(info(), resumed=True))
-        await sink.write(changed(PLAIN[1]))
+        await sink.write(changed(plain()[1]))
         shutil.copy(before, target)
         await sink.close({})
 
     asyncio.run(crashed())
-    assert stored_in(JsonLines, str(target)) == brief([PLAIN[0], changed(PLAIN[1]), PLAIN[2]])
-    write(JsonLines(str(target)), [PLAIN[3]], evolve(info(), resumed=True))
-    assert stored_in(JsonLines, str(target)) == brief([PLAIN[0], changed(PLAIN[1]), PLAIN[2], PLAIN[3]])
+    assert stored_in(JsonLines, str(target)) == brief([plain()[0], changed(plain()[1]), plain()[2]])
+    write(JsonLines(str(target)), [plain()[3]], evolve(info(), resumed=True))
+    assert stored_in(JsonLines, str(target)) == brief([plain()[0], changed(plain()[1]), plain()[2], plain()[3]])
     assert len(target.read_bytes().splitlines()) == 4
 
 
@@ -342,7 +346,7 @@ def test_a_folder_that_is_not_there_is_found_before_anything_is_paid_for(make: M
 def test_before_it_is_opened_and_after_it_is_closed_nothing_happens(tmp_path: Path) -> None:
     for make in (Sqlite, csv_sink, parquet_sink):
         sink = make(str(tmp_path / "x"))
-        asyncio.run(sink.write(EXAMPLES[0]))
+        asyncio.run(sink.write(examples()[0]))
         asyncio.run(sink.close({}))
         asyncio.run(sink.close({}))
     assert list(tmp_path.iterdir()) == []
@@ -354,39 +358,39 @@ def test_a_write_that_is_cancelled_does_not_disturb_the_next_one(tmp_path: Path)
     async def through() -> None:
         sink = Sqlite(str(file))
         await sink.open(info())
-        first = asyncio.ensure_future(sink.write(EXAMPLES[0]))
+        first = asyncio.ensure_future(sink.write(examples()[0]))
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        for result in EXAMPLES[1:]:
+        for result in examples()[1:]:
             await sink.write(result)
         await sink.close({})
 
     asyncio.run(through())
-    assert {r.metadata.result_id for r in read_file(file)} >= {r.metadata.result_id for r in EXAMPLES[1:]}
+    assert {r.metadata.result_id for r in read_file(file)} >= {r.metadata.result_id for r in examples()[1:]}
 
 
 def test_two_runs_may_write_to_one_database_at_the_same_time(tmp_path: Path, postgres: str) -> None:
     async def both(make: Make, target: str) -> None:
         sinks = [make(target), make(target)]
         await asyncio.gather(*(sink.open(info()) for sink in sinks))
-        await asyncio.gather(*(sink.write(result) for result in EXAMPLES for sink in sinks))
+        await asyncio.gather(*(sink.write(result) for result in examples() for sink in sinks))
         await asyncio.gather(*(sink.close({}) for sink in sinks))
 
     asyncio.run(both(Sqlite, str(tmp_path / "results.db")))
     asyncio.run(both(Postgres, postgres))
     for found in (read_file(tmp_path / "results.db"), read_database(postgres)):
-        assert sorted(r.metadata.result_id for r in found) == [r.metadata.result_id for r in EXAMPLES]
+        assert sorted(r.metadata.result_id for r in found) == [r.metadata.result_id for r in examples()]
 
 
 def test_a_full_disk_fails_the_write_and_leaves_a_readable_database(tmp_path: Path) -> None:
     file = tmp_path / "results.db"
-    large = evolve(EXAMPLES[1], evaluation_input="x" * 5_000_000)
+    large = evolve(examples()[1], evaluation_input="x" * 5_000_000)
 
     async def through() -> None:
         sink = Sqlite(str(file))
         await sink.open(info())
-        await sink.write(EXAMPLES[0])
+        await sink.write(examples()[0])
         assert sink._store is not None
         sink._store.connection.cursor().execute("PRAGMA max_page_count = 200")
         with pytest.raises(Exception, match="full"):
@@ -394,4 +398,4 @@ def test_a_full_disk_fails_the_write_and_leaves_a_readable_database(tmp_path: Pa
         await sink.close({})
 
     asyncio.run(through())
-    assert list(read_file(file)) == EXAMPLES[:1]
+    assert list(read_file(file)) == examples()[:1]

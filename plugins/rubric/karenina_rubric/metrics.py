@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
-from karenina_deep_judgment.quotations.matching import Source
 from karenina_judging.asking import ask_judge, check_reply, closed_object, presented, unable_judges
 from karenina_judging.judgment import INVENTED_QUOTATIONS
 from karenina_judging.untrusted_text import UNTRUSTED_NOTE
@@ -19,6 +18,9 @@ from karenina_vocabulary.traits import MetricRubricTrait
 
 from karenina_core import Karenina, Question, VerificationConfig, hookimpl
 from karenina_core.errors import ContradictionError, FillError, ParseError, Problem
+
+if TYPE_CHECKING:
+    from karenina_deep_judgment.quotations.matching import Source
 
 BUCKETS = ("tp", "fn", "fp", "tn")
 MOST_QUOTATIONS = 32
@@ -251,6 +253,10 @@ class MetricEvaluator(TraitEvaluator[MetricRubricTrait]):
     async def score(self, trait: MetricRubricTrait, case: TraitCase) -> TraitScore:
         """Raises PortError where the judge could not be reached. A reply that is no use makes the score invalid, one
         that holds no data leaves it missing."""
+        from karenina_deep_judgment.quotations.matching import (
+            Source,  # its patterns take longer to compile than all else here
+        )
+
         instructions = instructions_of(trait)
         reader = _Reader(instructions, findings_schema(trait, instructions), Source(case.given.text))
         task, texts = PromptTask.RUBRIC_METRIC_TRAIT, _texts(trait, case, instructions)

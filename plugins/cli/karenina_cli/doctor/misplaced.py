@@ -7,7 +7,7 @@ import re
 from importlib.metadata import entry_points
 
 from karenina_core.entry_points import name_and_version
-from karenina_core.plugin.discovery import CORE, GROUP, Rank
+from karenina_core.plugin.discovery import CORE, GROUP, recommended
 from karenina_core.plugin.markers import PROJECT
 
 MISSPELT = 0.85
@@ -22,7 +22,7 @@ def misplaced() -> list[str]:
     every = [
         (name_and_version(point.dist)[0], point) for g in found.groups for point in found.select(group=g) if point.dist
     ]
-    own = {*Rank({}).recommended, CORE}
+    own = {*recommended(), CORE}
     ours = [point.group for name, point in every if re.sub(r"[-_.]+", "-", name).lower() in own]
     known = {group for group in (GROUP, *ours) if group.startswith(f"{PROJECT}.")}
     return sorted(

@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,7 @@ def _used(prepared: Prepared) -> set[str]:
     return used | {impl.plugin_name for impl in changing if not is_neutral(impl.function)}
 
 
+@cache
 def version_of(distribution: str) -> str:
     """The version of a distribution, or that it is not installed."""
     try:

@@ -29,7 +29,7 @@ from karenina_core.values.rubric import Rubric
 
 from ..answers.answers import ReplayStore
 from ..execution_settings import TaskOrdering
-from ..summaries.rates import Planned
+from ..summaries.rates import LeftOut, Planned
 from ..workspaces.workspace_sources import investigated_modes
 from .templates import TemplateLoader
 
@@ -78,14 +78,6 @@ class Generation:
     """Items that share one answer: the same question, answering model and replicate, one item per judge."""
 
     items: tuple[Item, ...]
-
-
-@frozen
-class LeftOut:
-    """A question that is not run, and why."""
-
-    question_id: str
-    reason: str
 
 
 @frozen(kw_only=True)

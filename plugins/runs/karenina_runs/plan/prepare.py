@@ -31,11 +31,11 @@ from karenina_core.values.rubric import Rubric, RubricTrait
 from ..answers.answers import ReplayStore
 from ..execution_settings import ExecutionSettings
 from ..kinds import ExecutorRegistry
-from ..plan.items import NO_ANSWER, check_answers, unanswered
+from ..summaries.rates import LeftOut
 from ..trust.store import trusted_digest
 from ..workspaces.workspace_sources import WorkspaceChecks
 from .canaries import check_canaries
-from .items import LeftOut, Prepared, trait_types
+from .items import NO_ANSWER, Prepared, check_answers, trait_types, unanswered
 from .recorded import check_recorded
 from .rubrics import all_rubrics, check_names, check_types, notes_on_rubrics, rubric_of, rubrics_of
 from .templates import TemplateLoader

@@ -16,9 +16,8 @@ from karenina_core.values.result import VerificationResult
 
 from ..files.run_files import RESULTS
 from ..kinds import ViewRegistry
-from ..plan.items import LeftOut
 from ..summaries.canaries import canaries_in
-from ..summaries.rates import Planned
+from ..summaries.rates import LeftOut, Planned
 from ..summaries.summary import UNPLANNED, Tally
 from .shown import results_html, results_text
 from .stored import StoredSequence, stored_results

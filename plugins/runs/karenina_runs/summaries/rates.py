@@ -51,6 +51,14 @@ def credit(result: VerificationResult) -> float | None:
 
 
 @frozen
+class LeftOut:
+    """A question that is not run, and why."""
+
+    question_id: str
+    reason: str
+
+
+@frozen
 class Planned:
     """The items of a run: every pair of models was to answer every question in every replicate."""
 

@@ -17,9 +17,8 @@ from karenina_core.errors import plural
 from karenina_core.values.fields import is_number
 from karenina_core.values.result import VerificationResult
 
-from ..plan.items import LeftOut
 from .exact import ExactSum
-from .rates import Planned, RateTally
+from .rates import LeftOut, Planned, RateTally
 from .trait_summary import TraitTally, has_no_scores
 from .usage import TOKENS, TOTAL, CallTotals, UsageTally, tokens
 
