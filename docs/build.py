@@ -105,11 +105,15 @@ def problems(docs: Path, pages: Sequence[Page]) -> Iterator[str]:
 
 
 def write_source(docs: Path, pages: Sequence[Page], source: Path) -> None:
-    """The pages with their descriptions and tables of contents, and beside them those that are generated."""
-    readmes = {path: f"reference/plugins/{path.parent.name}.md" for path in REPOSITORY.glob("plugins/*/README.md")}
-    examples = REPOSITORY / "examples" / "plugins"
-    shown = {path: f"reference/examples/{path.parent.name}.md" for path in examples.glob("*/README.md")}
-    packages = {name: f"reference/api/{name}.md" for name in NAMES}
+    """The pages with their descriptions and tables of contents, and beside them those that are generated, where the
+    page is among them under which they stand."""
+    parents = {page.path for page in pages}
+    directory = REPOSITORY if "reference/plugin-directory.md" in parents else None
+    plugins = directory.glob("plugins/*/README.md") if directory else ()
+    readmes = {path: f"reference/plugins/{path.parent.name}.md" for path in plugins}
+    examples = directory.glob("examples/plugins/*/README.md") if directory else ()
+    shown = {path: f"reference/examples/{path.parent.name}.md" for path in examples}
+    packages = {name: f"reference/api/{name}.md" for name in NAMES if "reference/api.md" in parents}
     below = {
         "index.md": "".join(_contents(pages)),
         "reference/api.md": toctree(packages.values()),
@@ -120,7 +124,8 @@ def write_source(docs: Path, pages: Sequence[Page], source: Path) -> None:
     said |= {place: _summary(path.parent) for path, place in (readmes | shown).items()}
     said["reference/examples.md"] = "Packages as anyone may write them, one for each kind of plugin"
     places = {docs / path: path for path in said if (docs / path).is_file()} | readmes | shown
-    places[examples / "README.md"] = "reference/examples.md"
+    if directory:
+        places[directory / "examples" / "plugins" / "README.md"] = "reference/examples.md"
     texts = {place: relinked(path, place, places) + below.get(place, "") for path, place in places.items()}
     texts |= {place: api(name) for name, place in packages.items()}
     said |= {place: _about(name) for name, place in packages.items()}

@@ -20,14 +20,18 @@ from queue import SimpleQueue
 from typing import Any
 
 from attrs import define, evolve
-from karenina_report.texts import WithoutTexts
+from karenina_compare.comparison.compare import ties_among
+from karenina_compare.numbers import headline_of
+from karenina_report.counts import Counts
+from karenina_report.listing import Listing
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.journal import writer as journal_writer
 from karenina_runs.journal.reader import JournalReader
 from karenina_runs.journal.rows import CALLS, META, RESULTS, sealed
 from karenina_runs.journal.writer import Entry, Writer, connected
 from karenina_runs.plan.prepare import prepare
-from karenina_runs.results.results import VerificationResultSet
+from karenina_runs.results.stored import stored_results
+from karenina_vocabulary.rubric_part import read_traits
 
 from karenina_core import Benchmark, VerificationResult
 
@@ -107,19 +111,33 @@ def _left(workload: Workload, number: int) -> int:
     return gc.collect()
 
 
-def reported(few: int, many: int) -> int:
-    """Bytes of Python objects that a report holds of one more result while it makes the items."""
+def reported(few: int, many: int) -> dict[str, int]:
+    """`{"held", "most"}`: bytes of Python objects that a report holds of one more result when its last item is made,
+    and the most while the numbers of the overview are computed from that."""
     with tempfile.TemporaryDirectory() as folder:
         runs = [write_run(Path(folder) / str(count), count) for count in (few, many)]
-        held = []
         tracemalloc.start()
-        for run in (runs[0], *runs):  # what the first one leaves behind would count as its own
-            before = tracemalloc.get_traced_memory()[0]
-            results = VerificationResultSet.load(run, keep=WithoutTexts())
-            held.append(tracemalloc.get_traced_memory()[0] - before)
-            del results
+        found = [_reported(run) for run in (runs[1], *runs)]  # what the first leaves behind would count as its own
         tracemalloc.stop()
-    return round((held[2] - held[1]) / (many - few))
+    (_, few_held, many_held), (_, few_most, many_most) = zip(*found, strict=True)
+    more = many - few
+    return {"held": round((many_held - few_held) / more), "most": round((many_most - few_most) / more)}
+
+
+def _reported(run: Path) -> tuple[int, int]:
+    gc.collect()
+    before = tracemalloc.get_traced_memory()[0]
+    stored = stored_results(run)
+    counts = Counts(Listing.of(stored.metadata()))
+    for result in stored:
+        counts.add(result, read_traits(result.rubric))
+    del result
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.reset_peak()
+    headline_of(counts.items)
+    ties_among(counts.items)
+    return held, tracemalloc.get_traced_memory()[1] - before
 
 
 @define(eq=False)

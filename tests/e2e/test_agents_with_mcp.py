@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import os
 import shlex
@@ -26,7 +27,9 @@ from karenina_core.errors import PortError
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 from karenina_core.values.message import ToolUseBlock
 
-pytest.importorskip("mcp", reason='the SDK is missing: pip install "karenina-mcp[sdk]"')
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mcp") is None, reason='the SDK is missing: pip install "karenina-mcp[sdk]"'
+)
 
 SERVERS = Path(__file__).parents[2] / "plugins" / "mcp" / "tests" / "data"
 OURS = f"of-whole-runs-{os.getpid()}"

@@ -48,6 +48,10 @@ MANNERS: dict[str, Callable[[], Any]] = {
 }
 
 
+OF_REGISTERING = ("raises", "leaves", "returns a number", "returns what raises")
+"""What hooks return that register something is not looked at: two values that are good for nothing stand for all."""
+
+
 def hooks() -> list[str]:
     app = application(installed=True)
     try:
@@ -69,6 +73,8 @@ def test_a_plugin_that_misbehaves_in_a_hook_is_named_or_harms_no_item(manner: st
     known = hooks()
     assert {"karenina_wrap_call", "karenina_run_started", "karenina_register_stages"} <= set(known)
     for hook in known:
+        if hook.startswith("karenina_register_") and manner not in OF_REGISTERING:
+            continue
         llm = ScriptedLLM(lambda call: {"target": "BCL2"} if call.task == "parsing" else "It binds BCL2.")
         model = ModelConfig(model_name="m", interface="scripted", max_retries=1)
         config = VerificationConfig(answering_models=[model], parsing_models=[model])

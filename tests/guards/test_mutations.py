@@ -102,7 +102,7 @@ def test_what_a_weak_test_does_not_notice_is_listed_and_a_strong_one_notices_it(
     assert again is not None
     assert mutations(WEAK, "--only", again[1]).returncode == 1
 
-    strong = mutations(STRONG, "--json", str(tmp_path / "trials.json"), "--verbose")
+    strong = mutations(STRONG, "--json", str(tmp_path / "trials.json"), "--verbose", "--grace", "2")
     assert survivors(strong.stdout[strong.stdout.index("planted: ") :]) == set(), strong.stdout
     assert strong.returncode == 0
     assert (tmp_path / "room.py").read_text("utf-8") == CODE, "nothing is changed on the disk"
@@ -110,7 +110,8 @@ def test_what_a_weak_test_does_not_notice_is_listed_and_a_strong_one_notices_it(
 
 def test_what_was_noticed_is_not_tried_again_until_the_code_changes(mutations: Run, tmp_path: Path) -> None:
     kept = tmp_path / "trials.json"
-    some = ("--count", "2", "--json", str(kept))
+    listed = re.findall(r"^(planted-\w+) .* allowed: ", mutations(STRONG, "--list").stdout, re.MULTILINE)
+    some = (*(word for each in listed[:2] for word in ("--only", each)), "--json", str(kept))  # none that spins
     assert mutations(STRONG, *some).returncode == 0
     trials = json.loads(kept.read_text("utf-8"))
     assert len(trials) == 2
@@ -162,7 +163,8 @@ def test_a_test_that_needs_another_one_before_it_is_named(mutations: Run) -> Non
 
 def test_a_default_and_a_constant_are_changed_where_they_are_imported(mutations: Run) -> None:
     late = f"from room import LIMIT\n{STRONG}\ndef test_the_limit():\n    assert LIMIT == 10\n"
-    printed = mutations(late, "--verbose").stdout
+    (limit,) = re.findall(r"^(planted-\w+) .*\n.*\n    \+LIMIT = 11$", mutations(late, "--list").stdout, re.MULTILINE)
+    printed = mutations(late, "--only", limit, "--verbose").stdout
     (line,) = re.findall(r"\+LIMIT = 11\n    .*", printed)
     assert "test_planted.py::" in line, line
 
@@ -176,7 +178,7 @@ def test_tests_that_fail_as_things_are_say_so(mutations: Run) -> None:
 def test_a_change_that_makes_a_test_spin_is_ended(mutations: Run, tmp_path: Path) -> None:
     listed = mutations(STRONG, "--list").stdout
     (spinning,) = re.findall(r"(planted-\w+) .*\n.*\n    \+        number \+= 1", listed)
-    ran = mutations(STRONG, "--only", spinning, "--verbose")
+    ran = mutations(STRONG, "--only", spinning, "--verbose", "--grace", "2")
     assert ran.returncode == 0
     assert "too slow" in ran.stdout
 

@@ -7,17 +7,20 @@ Nothing is ever read as a failure that is none.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from karenina_runs.summaries.rates import DECIDED, credit, is_due
 from karenina_runs.summaries.trait_summary import has_no_scores
+from karenina_vocabulary.explanations import failure_kind
 from karenina_vocabulary.rubric_part import TraitOutcome, read_traits
 from karenina_vocabulary.trait_scale import scale_classes
 
 from karenina_core.errors import ConfigError, did_you_mean
 from karenina_core.values.fields import is_number
+from karenina_core.values.outcome import Outcome, OutcomeName
 from karenina_core.values.result import VerificationResult
 
 from .statistics.inputs import LARGEST
@@ -28,6 +31,8 @@ ABSENT = "absent"
 """Why a planned item has no value that is not among the results."""
 SEVERAL = "its scores have several scales or directions, and are not put together"
 TWICE = "an item has two traits of this name"
+MOST_SHARED = 4096
+"""Different scores of traits that items share. Chosen: scales have few, and what is counted may have any number."""
 SHARES = frozenset({"precision", "recall", "specificity", "accuracy", "f1"})
 """Metrics that lie between 0 and 1."""
 
@@ -60,16 +65,97 @@ class Reading:
     """Why there is no value: `error(timeout)`, `skipped`, `trait missing`, `absent`, ..."""
 
 
-@frozen
+@frozen(kw_only=True)
 class Item:
-    """A result and its traits, which are read once for all that is asked of them."""
+    """What is measured of one result, which is read once for all that is asked of it. What is also in the metadata of a
+    result is named as it is there."""
 
-    result: VerificationResult
+    question_id: str
+    answering_model: str
+    parsing_model: str
+    replicate: int
+    result_id: str
+    outcome: OutcomeName
+    outcome_detail: str | None
+    evaluation_mode: str
+    keywords: tuple[str, ...]
+    credit: float | None
+    """See `credit`."""
+    failure: str | None
+    """See `failure_kind`."""
+    unscored: bool
+    """See `has_no_scores`."""
     traits: Sequence[TraitOutcome]
+    result: VerificationResult | None = field(default=None, repr=False)
+    """Only where answers are to be shown."""
 
     @classmethod
-    def of(cls, result: VerificationResult) -> Item:
-        return cls(result, read_traits(result.rubric))
+    def of(
+        cls,
+        result: VerificationResult,
+        traits: Sequence[TraitOutcome] | None = None,
+        *,
+        keep: bool = True,
+        once: Callable[[Any], Any] = lambda value: value,
+    ) -> Item:
+        """`traits` are those of the result where they have been read. `keep` says whether the result stays, and `once`
+        gives the same object for equal values."""
+        if traits is None:
+            traits = read_traits(result.rubric)
+        about = result.metadata
+        return cls(
+            question_id=once(about.question_id),
+            answering_model=once(about.answering_model),
+            parsing_model=once(about.parsing_model),
+            replicate=about.replicate,
+            result_id=about.result_id,
+            outcome=once(about.outcome),
+            outcome_detail=once(about.outcome_detail),
+            evaluation_mode=once(about.evaluation_mode),
+            keywords=once(about.keywords),
+            credit=credit(result),
+            failure=failure_kind(result),
+            unscored=not traits and has_no_scores(result),
+            traits=traits,
+            result=result if keep else None,
+        )
+
+    @property
+    def models(self) -> tuple[str, str]:
+        """The answering model and the judge."""
+        return self.answering_model, self.parsing_model
+
+
+@define(eq=False)
+class ItemMaker:
+    """Makes items without their results that share what they have alike, so that many of them can be kept."""
+
+    _known: dict[Hashable, Any] = field(factory=dict)
+    _scales: dict[str, Mapping[str, Any]] = field(factory=dict)
+    """The last scale of each trait."""
+    _traits: dict[Hashable, TraitOutcome] = field(factory=dict)
+
+    def item(self, result: VerificationResult, traits: Sequence[TraitOutcome]) -> Item:
+        return Item.of(result, tuple(map(self._trait, traits)), keep=False, once=self._once)
+
+    def _once(self, value: Any) -> Any:
+        return self._known.setdefault(value, value)
+
+    def _trait(self, trait: TraitOutcome) -> TraitOutcome:
+        """Of a trait, what is measured: no text of it is."""
+        value, scale = trait.value, self._scales.get(trait.name)
+        if scale != trait.scale or scale is None:
+            scale = self._scales[trait.name] = trait.scale
+        value = "" if isinstance(value, str) else value
+        whole = value is None or isinstance(value, str | int)
+        key = (trait.name, trait.kind, trait.state, type(value), value, id(scale)) if whole else ()
+        if (known := self._traits.get(key)) is not None:
+            return known
+        name, kind, state = map(self._once, (trait.name, trait.kind, trait.state))
+        made = TraitOutcome(name=name, type=None, kind=kind, value=value, state=state, scale=scale)
+        if whole and len(self._traits) < MOST_SHARED:
+            self._traits[key] = made  # which keeps its scale, whose id is in the key
+        return made
 
 
 PASS_RATE = Measure(name="pass_rate", is_rate=True, lowest=0, highest=1)
@@ -87,6 +173,16 @@ class Measures:
     """Traits that are no one thing, and why: their scores are not put together."""
     owners: Mapping[str, frozenset[str]] = field(factory=dict, repr=False)
     """The traits that some item of a question speaks of, by question."""
+    _owned: Mapping[str, Sequence[Measure]] = field(init=False, eq=False, repr=False)
+    """The measures of each trait."""
+
+    @_owned.default
+    def _by_owner(self) -> Mapping[str, Sequence[Measure]]:
+        found: dict[str, list[Measure]] = {}
+        for measure in self.known.values():
+            if measure.owner is not None:
+                found.setdefault(measure.owner, []).append(measure)
+        return found
 
     @classmethod
     def of(cls, items: Iterable[Item]) -> Measures:
@@ -96,9 +192,9 @@ class Measures:
         twice: set[str] = set()
         owners: dict[str, set[str]] = {}
         for item in items:
-            result, traits = item.result, item.traits
-            verdicts.update(measure.name for measure in VERDICTS if _verdict(result, measure) is not None)
-            owners.setdefault(result.metadata.question_id, set()).update(trait.name for trait in traits)
+            traits = item.traits
+            verdicts.update(measure.name for measure in VERDICTS if _verdict(item, measure) is not None)
+            owners.setdefault(item.question_id, set()).update(trait.name for trait in traits)
             twice.update(name for name, often in Counter(trait.name for trait in traits).items() if often > 1)
             for trait in traits:
                 for measure in _measures(trait):
@@ -124,19 +220,16 @@ class Measures:
 
     def read(self, item: Item) -> dict[str, Reading]:
         """What an item says of every measure that is due in it."""
-        result = item.result
-        verdicts = {measure.name: _verdict(result, measure) for measure in VERDICTS if measure.name in self.known}
+        verdicts = {measure.name: _verdict(item, measure) for measure in VERDICTS if measure.name in self.known}
         readings = {name: reading for name, reading in verdicts.items() if reading is not None}
-        traits = {trait.name: trait for trait in item.traits}
-        own = [(measure, measure.owner) for measure in self.known.values() if measure.owner is not None]
-        if not traits and has_no_scores(result):
+        if item.unscored:
             # as other items of the question know them; where none does, all
-            due = self.owners.get(result.metadata.question_id)
-            lost = [measure for measure, owner in own if not due or owner in due]
-            return readings | {measure.name: Reading(None, str(result.outcome)) for measure in lost}
-        for measure, owner in own:
-            if owner in traits and (reading := _score(traits[owner], measure)) is not None:
-                readings[measure.name] = reading
+            due = self.owners.get(item.question_id) or self._owned
+            return readings | {m.name: _lost(item) for owner in due for m in self._owned.get(owner, ())}
+        for trait in item.traits:
+            for measure in self._owned.get(trait.name, ()):
+                if (reading := _score(trait, measure)) is not None:
+                    readings[measure.name] = reading
         return readings
 
     def chosen(self, names: Iterable[str]) -> list[Measure]:
@@ -170,16 +263,26 @@ def mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _verdict(result: VerificationResult, measure: Measure) -> Reading | None:
+def _verdict(item: Item, measure: Measure) -> Reading | None:
     """None where no verdict is due."""
-    outcome = result.metadata.outcome
-    if not is_due(result.metadata):
+    outcome = item.outcome
+    if not is_due(item):
         return None
-    if measure is PARTIAL_CREDIT and (earned := credit(result)) is not None:
-        return Reading(earned)
+    if measure is PARTIAL_CREDIT and item.credit is not None:
+        return _reading(item.credit)
     if outcome in (("passed", "failed") if measure is ANSWERED else DECIDED):
-        return Reading(float(outcome == "passed"))
-    return Reading(None, str(result.outcome))
+        return _reading(float(outcome == "passed"))
+    return _lost(item)
+
+
+@lru_cache(maxsize=4096)
+def _reading(value: float | None, reason: str = "") -> Reading:
+    """Those that are alike are one object: there is one for every measure of every item."""
+    return Reading(value, reason)
+
+
+def _lost(item: Item) -> Reading:
+    return _reading(None, str(Outcome(item.outcome, item.outcome_detail)))
 
 
 def _measures(trait: TraitOutcome) -> Iterator[Measure]:
@@ -232,7 +335,7 @@ def _score(trait: TraitOutcome, measure: Measure) -> Reading | None:
     if trait.state == "skipped":
         return None
     if trait.state != "ok":
-        return Reading(None, f"trait {trait.state}")
+        return _reading(None, f"trait {trait.state}")
     part = measure.name.removeprefix(f"{TRAIT}{trait.name}")
     value = trait.value
     if part.startswith("="):
@@ -241,5 +344,5 @@ def _score(trait: TraitOutcome, measure: Measure) -> Reading | None:
     elif part:
         value = _parts(trait).get(part[1:])
     if _numeric(value) is None:
-        return Reading(None, "trait without a number")
-    return Reading(float(value))
+        return _reading(None, "trait without a number")
+    return _reading(float(value))

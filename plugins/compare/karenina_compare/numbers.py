@@ -7,22 +7,24 @@ it counts as one cluster. `groups` of questions make larger ones.
 from __future__ import annotations
 
 import json
+from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 from attrs import evolve, frozen
 from karenina_runs.files.run_files import MANIFEST
 from karenina_runs.summaries.intervals import Clusters, Estimate, rate_of
 from karenina_runs.summaries.rates import CREDIT_UNIT, credit_of, is_due
-from karenina_vocabulary.explanations import failure_kind
 
-from karenina_core.values.result import VerificationResult
+from karenina_core.values.result import MetadataPart, VerificationResult
 
 from .headline import Bounds, Headline, Number, Numbers, Repeated
 from .measures import ABSENT, ANSWERED, PARTIAL_CREDIT, PASS_RATE, Item, Measure, Measures, Reading, mean
-from .question_groups import Cluster, Groups, group_notes, group_of, groups_of
+from .question_groups import Cluster, Groups, Named, first_groups, group_notes, group_of, groups_named
 from .statistics.means import cluster_mean, mean_interval
 from .statistics.replicates import pass_at_k, pass_hat_k
 
@@ -55,7 +57,10 @@ def headline_numbers(
     own = getattr(results, "planned", None)
     pairs = own.pairs if own is not None and planned is None else ()
     planned = planned_of(results, planned)
-    return headline_of(map(Item.of, results), cluster=cluster, planned=planned, pairs=pairs, k=k, level=level)
+    listed = list(results)
+    named = groups_named(listed, cluster)
+    items = [Item.of(result, keep=False) for result in listed]
+    return headline_of(items, named=named, planned=planned, pairs=pairs, k=k, level=level)
 
 
 def planned_of(results: Iterable[VerificationResult], planned: Planned | None = None) -> Planned | None:
@@ -69,36 +74,29 @@ def planned_of(results: Iterable[VerificationResult], planned: Planned | None = 
 def headline_of(
     items: Iterable[Item],
     *,
-    cluster: Cluster | None = None,
+    named: Named = MappingProxyType({}),
     planned: Planned | None = None,
     pairs: Iterable[tuple[str, str]] = (),
     k: Collection[int] | None = None,
     level: float = 0.95,
 ) -> Headline:
-    """`headline_numbers` of items whose traits have been read. The items of `pairs` of models without any result are
-    missing in all results together."""
-
-    def order(item: Item) -> tuple[str, str, str, int, str]:
-        about = item.result.metadata
-        return (about.answering_model, about.parsing_model, about.question_id, about.replicate, about.result_id)
-
-    ordered = sorted(items, key=order)
-    listed = [item.result for item in ordered]
+    """`headline_numbers` of items that have been read, and of the groups that they name. The items of `pairs` of models
+    without any result are missing in all results together."""
+    ordered = sorted(items, key=lambda item: (*item.models, item.question_id, item.replicate, item.result_id))
     measures = Measures.of(ordered)
-    groups = groups_of(listed, cluster)
-    read = [(item.result, measures.read(item)) for item in ordered]
-    found: dict[tuple[str, str], list[tuple[VerificationResult, Mapping[str, Reading]]]] = {}
-    for result, readings in read:
-        models = (result.metadata.answering_model, result.metadata.parsing_model)
-        found.setdefault(models, []).append((result, readings))
+    read = _Read.of(ordered, measures)
+    places: dict[tuple[str, str], tuple[int, int]] = {}
+    keywords: dict[str, set[str]] = {}
+    for place, item in enumerate(ordered):
+        places[item.models] = (places.get(item.models, (place, place))[0], place + 1)
+        if item.keywords:
+            keywords.setdefault(item.question_id, set()).update(item.keywords)
+    found = {pair: read.part(*limits) for pair, limits in places.items()}
     absent = {}
     for pair in (*found, *pairs):
-        there = Counter(result.metadata.question_id for result, _ in found.get(pair, ()))
+        there = Counter(item.question_id for item in found[pair].items) if pair in found else Counter()
         absent[pair] = sorted((Counter(planned or {}) - there).elements())  # a question as often as one is missing
-    keywords: dict[str, set[str]] = {}
-    for result in listed:
-        keywords.setdefault(result.metadata.question_id, set()).update(result.metadata.keywords)
-    made = _Maker(measures, groups, level, k, keywords)
+    made = _Maker(measures, first_groups(named), level, k, keywords)
     return Headline(
         pairs=tuple(
             evolve(made.numbers(own, absent[pair]), answering=pair[0], parsing=pair[1]) for pair, own in found.items()
@@ -107,15 +105,14 @@ def headline_of(
         level=level,
         notes=(
             *(f"{name}: {why}" for name, why in measures.conflicts.items()),
-            *group_notes(listed, cluster),
-            *doubles(listed),
+            *group_notes(named),
+            *doubles(ordered),
         ),
     )
 
 
-def doubles(results: Iterable[VerificationResult]) -> tuple[str, ...]:
+def doubles(abouts: Iterable[Item | MetadataPart]) -> tuple[str, ...]:
     """A note on items that are there more than once, if any are."""
-    abouts = (result.metadata for result in results)
     seen = Counter((about.answering_model, about.parsing_model, about.question_id, about.replicate) for about in abouts)
     more = sum(seen.values()) - len(seen)
     if not more:
@@ -166,10 +163,39 @@ def _sums(values: Sequence[float], clusters: Sequence[Hashable], unit: int = 1) 
     return Clusters.of(sums.values())
 
 
-Items: TypeAlias = Sequence[tuple[VerificationResult, Mapping[str, Reading]]]
-"""Items and what each says of every measure."""
 Rows: TypeAlias = list[tuple[str, Reading]]
 """(question, what an item of it says)."""
+
+
+@frozen
+class _Read:
+    """Items, and what they say, measure by measure: less by far than a table for each item."""
+
+    items: Sequence[Item]
+    said: Mapping[str, tuple[array[int], list[Reading]]]
+    """By the name of the measure: the places of the items of which it is due, and what they say."""
+    first: int = 0
+    """The place of the first of these items."""
+
+    @classmethod
+    def of(cls, items: Sequence[Item], measures: Measures) -> _Read:
+        said: dict[str, tuple[array[int], list[Reading]]] = {name: (array("l"), []) for name in measures.known}
+        for place, item in enumerate(items):
+            for name, reading in measures.read(item).items():
+                places, readings = said[name]
+                places.append(place)
+                readings.append(reading)
+        return cls(items, said)
+
+    def part(self, low: int, high: int) -> _Read:
+        return _Read(self.items[low:high], self.said, low)
+
+    def rows(self, measure: Measure) -> Rows:
+        places, readings = self.said.get(measure.name, ((), ()))
+        low = bisect_left(places, self.first)
+        high = bisect_left(places, self.first + len(self.items))
+        questions = (self.items[place - self.first].question_id for place in places[low:high])
+        return list(zip(questions, readings[low:high], strict=True))
 
 
 @frozen
@@ -181,42 +207,37 @@ class _Maker:
     keywords: Mapping[str, Collection[str]]
     """By question."""
 
-    def numbers(self, items: Items, absent: Sequence[str]) -> Numbers:
+    def numbers(self, read: _Read, absent: Sequence[str]) -> Numbers:
         """`absent` are the questions of items that are not there."""
-        rows: dict[str, Rows] = {name: [] for name in self.measures.known}
-        results = [result for result, _ in items]
-        for result, readings in items:
-            for name, reading in readings.items():
-                rows[name].append((result.metadata.question_id, reading))
-        verdicts = bool(rows.get(PASS_RATE.name))
+        items, own = read.items, read.rows(PASS_RATE)
+        verdicts = bool(own)
         lost = [(question, Reading(None, ABSENT)) for question in absent] if verdicts else []
-        passed = [*rows.get(PASS_RATE.name, ()), *lost]
-        credits = [*rows.get(PARTIAL_CREDIT.name, ()), *lost]
+        passed = [*own, *lost]
         answered = [
             (question, reading)
-            for question, reading in rows.get(ANSWERED.name, ())
+            for question, reading in read.rows(ANSWERED)
             if reading.value is not None or reading.reason.partition("(")[0] in UNKNOWN
         ]
         # why several items of a question are not several answers of one model to it, judged once each
-        mixed, abouts = "", [result.metadata for result in results]
-        if len({(about.answering_model, about.parsing_model) for about in abouts}) > 1:
+        mixed = ""
+        if len({item.models for item in items}) > 1:
             mixed = MIXED
-        elif len({(about.question_id, about.replicate) for about in abouts}) < len(abouts):
+        elif len({(item.question_id, item.replicate) for item in items}) < len(items):
             mixed = TWICE
-        due = (result.metadata for result in results if is_due(result.metadata))
-        covered = [(about.question_id, Reading(float(about.outcome in ("passed", "failed")))) for about in due]
+        due = (item for item in items if is_due(item))
+        covered = [(item.question_id, Reading(float(item.outcome in ("passed", "failed")))) for item in due]
         covered += [(question, Reading(0.0)) for question in absent]
-        traits = [measure for name, measure in self.measures.known.items() if measure.owner and rows[name]]
-        details = Counter((r.metadata.outcome, r.metadata.outcome_detail or "unknown") for r in results)
+        traits = (measure for measure in self.measures.known.values() if measure.owner)
+        details = Counter((item.outcome, item.outcome_detail or "unknown") for item in items)
         return Numbers(
-            items=len(results),
+            items=len(items),
             absent=len(absent),
-            outcomes=dict(sorted(Counter(result.metadata.outcome for result in results).items())),
+            outcomes=dict(sorted(Counter(item.outcome for item in items).items())),
             errors={detail: n for (outcome, detail), n in sorted(details.items()) if outcome == "error"},
             guards={detail: n for (outcome, detail), n in sorted(details.items()) if outcome == "auto_failed"},
-            failures=dict(sorted(Counter(how for r in results if (how := failure_kind(r))).items())),
+            failures=dict(sorted(Counter(item.failure for item in items if item.failure).items())),
             pass_rate=self._number(PASS_RATE, passed),
-            partial_credit=self._number(PARTIAL_CREDIT, credits),
+            partial_credit=self._number(PARTIAL_CREDIT, [*read.rows(PARTIAL_CREDIT), *lost]),
             answered_accuracy=self._number(ANSWERED, [*answered, *lost]),
             coverage=self._number(COVERAGE, covered if verdicts else []),
             by_keyword=(by_keyword := self._by_keyword(passed)),
@@ -224,7 +245,7 @@ class _Maker:
             macro_keywords=mean([number.value for number in by_keyword if number.value is not None]),
             repeated=() if mixed else self._repeated(passed),
             unrepeated=mixed,
-            traits=tuple(self._number(measure, rows[measure.name]) for measure in traits),
+            traits=tuple(self._number(measure, rows) for measure in traits if (rows := read.rows(measure))),
         )
 
     def _number(self, measure: Measure, rows: Rows) -> Number:

@@ -20,14 +20,38 @@ Groups: TypeAlias = Mapping[str, Hashable]
 KEYWORD = "keyword"
 
 
+Named: TypeAlias = Mapping[str, set[Hashable]]
+"""Every group that the items of a question name, by question; nothing where no questions belong together."""
+
+
 def groups_of(results: Iterable[VerificationResult], cluster: Cluster | None) -> Groups:
     """`{question id: group}`. Where the items of a question say different things, the first group by name is taken."""
-    return {question: min(groups, key=repr) for question, groups in _groups_named(results, cluster).items() if groups}
+    return first_groups(groups_named(results, cluster))
 
 
-def group_notes(results: Iterable[VerificationResult], cluster: Cluster | None) -> tuple[str, ...]:
+def groups_named(results: Iterable[VerificationResult], cluster: Cluster | None) -> Named:
+    """What `first_groups` and `group_notes` are about."""
+    found: dict[str, set[Hashable]] = {}
+    for result in results if cluster is not None else ():
+        name_group(found, result, cluster)
+    return found
+
+
+def name_group(found: dict[str, set[Hashable]], result: VerificationResult, cluster: Cluster | None) -> None:
+    """Add what one result names."""
+    if cluster is not None:
+        question = result.metadata.question_id
+        group = cluster.get(question) if isinstance(cluster, Mapping) else cluster(result)
+        found.setdefault(question, set()).update(() if group is None else (group,))
+
+
+def first_groups(named: Named) -> Groups:
+    """The first group by name of each question that has one."""
+    return {question: min(groups, key=repr) for question, groups in named.items() if groups}
+
+
+def group_notes(named: Named) -> tuple[str, ...]:
     """What a reader must know of missing or ambiguous groups: independence that is assumed."""
-    named = _groups_named(results, cluster)
     alone = sorted(question for question, groups in named.items() if not groups)
     several = sorted(question for question, groups in named.items() if len(groups) > 1)
     notes = []
@@ -42,18 +66,6 @@ def some_of(questions: Sequence[str]) -> str:
     """The first five."""
     more = f" and {len(questions) - 5} more" if len(questions) > 5 else ""
     return ", ".join(questions[:5]) + more
-
-
-def _groups_named(results: Iterable[VerificationResult], cluster: Cluster | None) -> dict[str, set[Hashable]]:
-    """Every group that the items of a question name."""
-    found: dict[str, set[Hashable]] = {}
-    if cluster is None:
-        return found
-    for result in results:
-        question = result.metadata.question_id
-        group = cluster.get(question) if isinstance(cluster, Mapping) else cluster(result)
-        found.setdefault(question, set()).update(() if group is None else (group,))
-    return found
 
 
 def group_of(question: str, groups: Groups) -> Hashable:

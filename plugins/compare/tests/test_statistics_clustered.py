@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_compare.statistics import StatisticsError, cluster_mean, cluster_rate, wilson
-from scipy.stats import norm, t
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1)), min_size=1, max_size=40)
 LAW = settings(max_examples=60, deadline=None, derandomize=True)
@@ -29,8 +29,8 @@ def test_the_formula_is_that_of_wilson_for_the_items_that_they_are_worth() -> No
     values, names = [1, 1, 0, 1, 0, 0, 1, 1, 1, 0], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     found, robust = cluster_rate(values, names), cluster_mean(values, names)
     assert robust.standard_error
-    worth = min(10, 0.6 * 0.4 / robust.standard_error**2) * (norm.ppf(0.975) / t.ppf(0.975, 4)) ** 2
-    z, p = norm.ppf(0.975), 0.6
+    z, p = scipy.stats.norm.ppf(0.975), 0.6
+    worth = min(10, p * (1 - p) / robust.standard_error**2) * (z / scipy.stats.t.ppf(0.975, 4)) ** 2
     half = z * np.sqrt(p * (1 - p) / worth + z**2 / (4 * worth**2)) / (1 + z**2 / worth)
     centre = (p + z**2 / (2 * worth)) / (1 + z**2 / worth)
     assert found.interval

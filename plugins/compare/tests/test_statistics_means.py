@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from karenina_compare.statistics import Estimate, StatisticsError, bootstrap_mean, cluster_mean, mean_interval
 from karenina_compare.statistics.resampling import CELLS, acceleration, bca_tails, default_resamples, resampled_means
-from scipy import stats
-from statsmodels.regression.linear_model import OLS
 
 VALUES = st.lists(st.floats(-1000, 1000, allow_subnormal=False), min_size=2, max_size=60)
 LEVELS = st.sampled_from([0.8, 0.95, 0.99])
@@ -62,12 +61,12 @@ def test_two_units_have_a_bootstrap_interval_and_one_has_none() -> None:
 @given(VALUES, LEVELS)
 def test_student_equals_scipy(values: list[float], level: float) -> None:
     ours = mean_interval(values, level)
-    error = float(stats.sem(values))
+    error = float(scipy.stats.sem(values))
     assert ours.value == pytest.approx(np.mean(values), abs=1e-9)
     assert ours.standard_error == pytest.approx(error, abs=1e-9)
     assert ours.df == len(values) - 1
     if ours.interval is not None:
-        expected = stats.t.interval(level, len(values) - 1, np.mean(values), error)
+        expected = scipy.stats.t.interval(level, len(values) - 1, np.mean(values), error)
         assert limits(ours) == pytest.approx(expected, rel=1e-9, abs=1e-9)
     else:
         assert error < 1e-9
@@ -84,6 +83,8 @@ def test_cluster_robust_equals_least_squares_of_statsmodels(
     for corrected in (True, False):
         ours = cluster_mean(values, groups, level, small_sample=corrected)
         kwds = {"groups": np.array(groups), "use_correction": corrected}
+        from statsmodels.regression.linear_model import OLS  # takes a second
+
         fit = OLS(np.array(values), np.ones(len(values))).fit(cov_type="cluster", cov_kwds=kwds, use_t=True)
         assert ours.value == pytest.approx(fit.params[0], abs=1e-9)
         assert ours.standard_error == pytest.approx(fit.bse[0], abs=1e-9)
@@ -132,7 +133,7 @@ def test_darwins_maize_and_students_t() -> None:
 @given(st.lists(st.floats(0, 10), min_size=12, max_size=40, unique=True), LEVELS, st.integers(0, 2**32 - 1))
 def test_bca_equals_scipy_on_the_same_resamples(values: list[float], level: float, seed: int) -> None:
     assume(max(values) - min(values) > 1e-6)
-    theirs: Any = stats.bootstrap(
+    theirs: Any = scipy.stats.bootstrap(
         (values,), np.mean, confidence_level=level, n_resamples=499, method="BCa", rng=np.random.default_rng(seed)
     )
     ordered = np.sort(values)
@@ -147,8 +148,8 @@ def test_bca_equals_scipy_on_the_same_resamples(values: list[float], level: floa
 
 
 def test_resampled_means_that_are_all_on_one_side_count_as_half_a_one_on_the_other() -> None:
-    bias = stats.norm.ppf(0.5 / 200)
-    tails = stats.norm.cdf([2 * bias - 1.959963984540054, 2 * bias + 1.959963984540054])
+    bias = scipy.stats.norm.ppf(0.5 / 200)
+    tails = scipy.stats.norm.cdf([2 * bias - 1.959963984540054, 2 * bias + 1.959963984540054])
     assert bca_tails(np.ones(200), 0.0, 0.0, 0.95) == pytest.approx(tuple(tails))
 
 
@@ -184,7 +185,7 @@ def test_resampled_means_have_mean_and_spread_of_the_values(values: np.ndarray) 
     error = values.std() / math.sqrt(len(values))
     assert means.mean() == pytest.approx(values.mean(), abs=4 * error / math.sqrt(20_000))
     assert means.std() == pytest.approx(error, rel=0.02)
-    assert stats.skew(means) == pytest.approx(stats.skew(values) / math.sqrt(len(values)), abs=0.08)
+    assert scipy.stats.skew(means) == pytest.approx(scipy.stats.skew(values) / math.sqrt(len(values)), abs=0.08)
 
 
 @pytest.mark.parametrize("values", [np.arange(1_000.0), np.repeat(np.arange(500.0), 16)])
@@ -212,7 +213,7 @@ def test_bca_is_skewed_where_the_values_are_and_percentile_is_its_own() -> None:
     (low, high), (percentile_low, percentile_high) = limits(bca), limits(percentile)
     assert low > percentile_low
     assert high > percentile_high
-    assert bca.standard_error == pytest.approx(stats.sem(values), rel=0.05)
+    assert bca.standard_error == pytest.approx(scipy.stats.sem(values), rel=0.05)
     assert bca.resamples == 9_999
 
 

@@ -16,7 +16,6 @@ from karenina_compare.statistics import (
     rank_ranges,
     tied_groups,
 )
-from statsmodels.stats.multitest import multipletests
 
 Correction = Callable[[Sequence[float]], tuple[float, ...]]
 CORRECTIONS = [(holm, "holm"), (benjamini_hochberg, "fdr_bh"), (benjamini_yekutieli, "fdr_by")]
@@ -35,6 +34,8 @@ BENJAMINI_HOCHBERG = [
 @pytest.mark.parametrize(("ours", "theirs"), CORRECTIONS)
 @given(p_values=P_VALUES)
 def test_corrections_equal_statsmodels(ours: Correction, theirs: str, p_values: list[float]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     expected = multipletests(p_values, method=theirs)[1] if p_values else []
     assert ours(p_values) == pytest.approx(tuple(expected), abs=1e-9)
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from karenina_compare.statistics import (
@@ -22,8 +23,6 @@ from karenina_compare.statistics import (
     paired_test,
     permutation_test,
 )
-from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmodels
 
 DARWIN = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
 """Differences in height of fifteen pairs of maize plants, in eighths of an inch."""
@@ -37,12 +36,14 @@ BOOLS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=6
 @settings(deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 3000))
 def test_mcnemar_equals_statsmodels_and_the_binomial_test(b: int, c: int) -> None:
+    from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmodels
+
     found = mcnemar(b, c)
     ours = found.p_value
     assert (found.only_first, found.only_second) == (b, c)
     assert ours == pytest.approx(mcnemar_of_statsmodels([[0, b], [c, 0]], exact=True).pvalue, abs=1e-9)
     if b + c:
-        assert ours == pytest.approx(stats.binomtest(b, b + c).pvalue, abs=1e-9)
+        assert ours == pytest.approx(scipy.stats.binomtest(b, b + c).pvalue, abs=1e-9)
 
 
 def test_differences_that_add_up_to_nothing_are_exactly_that_however_many_there_are() -> None:
@@ -130,7 +131,7 @@ def test_signs_are_enumerated_with_ties_and_zeros(differences: list[int]) -> Non
 
 def test_flipped_signs_equal_scipy() -> None:
     first, second = [0.61, 0.7, 0.2, 0.93, 0.5, 0.44], [0.5, 0.72, 0.1, 0.6, 0.31, 0.4]
-    theirs = stats.permutation_test(
+    theirs = scipy.stats.permutation_test(
         (first, second), lambda a, b: np.mean(a) - np.mean(b), permutation_type="samples", n_resamples=np.inf
     )
     assert permutation_test(first, second).p_value == pytest.approx(theirs.pvalue, abs=1e-12)
@@ -221,7 +222,7 @@ def test_the_paired_test_equals_scipy(pairs: list[tuple[float, float]]) -> None:
     first, second = map(list, zip(*pairs, strict=True))
     differences = np.subtract(first, second)
     assume(differences.std() > 1e-6 * np.abs(differences).max())
-    ours, theirs = paired_test(first, second), stats.ttest_rel(first, second)
+    ours, theirs = paired_test(first, second), scipy.stats.ttest_rel(first, second)
     assert ours.p_value == pytest.approx(theirs.pvalue, abs=1e-9)
     assert ours.statistic == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-9)
     interval, expected = ours.difference.interval, theirs.confidence_interval()
@@ -241,7 +242,7 @@ def test_the_clustered_paired_test_is_the_clustered_mean_of_the_differences(
     assert ours.difference == expected
     if ours.p_value is not None and ours.statistic is not None:
         df = len(set(clusters)) - 1
-        assert ours.p_value == pytest.approx(2 * stats.t.sf(abs(ours.statistic), df), abs=1e-9)
+        assert ours.p_value == pytest.approx(2 * scipy.stats.t.sf(abs(ours.statistic), df), abs=1e-9)
 
 
 @settings(max_examples=20, deadline=None)
@@ -261,7 +262,7 @@ def test_the_adjusted_interval_is_wald_with_a_half_more_in_each_cell(
     b, c = flips(*zip(*pairs, strict=True))
     n = len(pairs)
     differences = np.array([1] * (b + 1) + [-1] * (c + 1) + [0] * (n - b - c))
-    half = stats.norm.ppf((1 + level) / 2) * differences.std() / np.sqrt(n + 2)
+    half = scipy.stats.norm.ppf((1 + level) / 2) * differences.std() / np.sqrt(n + 2)
     ours = paired_rate_difference(b, c, n, level)
     assert ours.interval is not None
     expected = np.clip([differences.mean() - half, differences.mean() + half], -1, 1)

@@ -17,7 +17,6 @@ from karenina_compare.statistics import (
     paired_variance,
     sample_size,
 )
-from statsmodels.stats.power import TTestPower, normal_sample_size_one_tail
 
 VARIANCES = st.builds(
     lambda b, w1, w2, k1, k2: PairedVariance(
@@ -65,6 +64,8 @@ def test_size_and_effect_are_inverse(variance: PairedVariance, effect: float, al
 @settings(deadline=None)
 @given(VARIANCES, st.floats(0.01, 0.3))
 def test_the_size_equals_statsmodels(variance: PairedVariance, effect: float) -> None:
+    from statsmodels.stats.power import normal_sample_size_one_tail
+
     theirs = normal_sample_size_one_tail(effect, 0.8, 0.05 / 2, std_null=math.sqrt(variance.total))
     assert sample_size(variance, effect) == max(1, math.ceil(theirs - 1e-9))
 
@@ -72,6 +73,8 @@ def test_the_size_equals_statsmodels(variance: PairedVariance, effect: float) ->
 @settings(deadline=None)
 @given(RATES, RATES)
 def test_the_size_for_mcnemar_equals_statsmodels(first: float, second: float) -> None:
+    from statsmodels.stats.power import normal_sample_size_one_tail
+
     psi, delta = first + second, abs(first - second)
     if delta < 0.005:
         return
@@ -88,6 +91,8 @@ def test_published_sizes_for_mcnemar() -> None:
 
 def test_the_detectable_difference_has_the_power_it_promises() -> None:
     """Bloom's approximation against the noncentral t distribution of statsmodels."""
+    from statsmodels.stats.power import TTestPower
+
     error = 0.02
     for questions in (10, 30, 200):
         effect = detectable_difference(error, questions - 1)

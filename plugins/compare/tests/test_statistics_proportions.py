@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_compare.statistics import Interval, StatisticsError, clopper_pearson, jeffreys, wilson
-from scipy.stats import binom, binomtest
-from statsmodels.stats.proportion import proportion_confint
 
 Method = Callable[[int, int, float], Interval | None]
 METHODS = (wilson, clopper_pearson, jeffreys)
@@ -26,24 +25,30 @@ def limits(interval: Interval | None) -> tuple[float, float]:
 @settings(deadline=None)
 @given(COUNTS, LEVELS)
 def test_wilson_equals_scipy_and_statsmodels(count: tuple[int, int], level: float) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     k, n = count
     ours = limits(wilson(k, n, level))
-    assert ours == pytest.approx(tuple(binomtest(k, n).proportion_ci(level, method="wilson")), abs=1e-9)
+    assert ours == pytest.approx(tuple(scipy.stats.binomtest(k, n).proportion_ci(level, method="wilson")), abs=1e-9)
     assert ours == pytest.approx(proportion_confint(k, n, 1 - level, method="wilson"), abs=1e-9)
 
 
 @settings(deadline=None)
 @given(COUNTS, LEVELS)
 def test_clopper_pearson_equals_scipy_and_statsmodels(count: tuple[int, int], level: float) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     k, n = count
     ours = limits(clopper_pearson(k, n, level))
-    assert ours == pytest.approx(tuple(binomtest(k, n).proportion_ci(level, method="exact")), abs=1e-9)
+    assert ours == pytest.approx(tuple(scipy.stats.binomtest(k, n).proportion_ci(level, method="exact")), abs=1e-9)
     assert ours == pytest.approx(proportion_confint(k, n, 1 - level, method="beta"), abs=1e-9)
 
 
 @settings(deadline=None)
 @given(COUNTS, LEVELS)
 def test_jeffreys_equals_statsmodels_but_for_the_ends_of_0_and_1(count: tuple[int, int], level: float) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     k, n = count
     low, high = proportion_confint(k, n, 1 - level, method="jeffreys")
     expected = (0.0 if k == 0 else low, 1.0 if k == n else high)
@@ -96,7 +101,7 @@ def test_impossible_counts_and_levels_are_refused(method: Method, k: int, n: int
 def test_coverage_is_what_it_says(n: int) -> None:
     """Computed, not simulated: the probability of every count is known."""
     rates = np.linspace(0.005, 0.995, 199)
-    chances = binom.pmf(np.arange(n + 1)[:, None], n, rates[None, :])
+    chances = scipy.stats.binom.pmf(np.arange(n + 1)[:, None], n, rates[None, :])
 
     def coverage(method: Method) -> np.ndarray:
         ends = np.array([limits(method(k, n, 0.95)) for k in range(n + 1)])

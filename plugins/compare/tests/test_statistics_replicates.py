@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_compare.statistics import (
@@ -18,7 +19,6 @@ from karenina_compare.statistics import (
     pass_hat_k,
     pass_hat_k_by_question,
 )
-from scipy.stats import binom
 
 SAMPLES = st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n), st.integers(1, n)))
 
@@ -46,7 +46,7 @@ def test_both_are_unbiased(rate: float, n: int, data: st.DataObject) -> None:
     """The expectation over the number of passing answers is what k fresh answers do."""
     k = data.draw(st.integers(1, n))
     passed = np.arange(n + 1)
-    chances = binom.pmf(passed, n, rate)
+    chances = scipy.stats.binom.pmf(passed, n, rate)
     samples = np.full(n + 1, n)
     assert chances @ pass_at_k_by_question(passed, samples, k) == pytest.approx(1 - (1 - rate) ** k, abs=1e-9)
     assert chances @ pass_hat_k_by_question(passed, samples, k) == pytest.approx(rate**k, abs=1e-9)

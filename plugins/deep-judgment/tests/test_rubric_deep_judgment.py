@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_deep_judgment import rubric_prompts, rubric_steps
 from karenina_deep_judgment.judging import DeepJudgment
+from karenina_deep_judgment.quotations import matching
 from karenina_deep_judgment.quotations.matching import Source
 from karenina_deep_judgment.rubric_prompts import RUNGS, scale
 from karenina_vocabulary.evaluators import TraitCase, TraitEvidence, TraitScore
@@ -799,7 +800,7 @@ def test_the_text_of_an_answer_is_prepared_once_for_all_its_traits(monkeypatch: 
             made.append(self)
             return super().find(quotation, threshold)
 
-    monkeypatch.setattr(rubric_steps, "Source", Watched)
+    monkeypatch.setattr(matching, "Source", Watched)
     judge = Judge()
     case = judge.case()
     for number in range(3):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,25 +43,32 @@ def script() -> Mapping[str, Mapping[str, Any]]:
     return loaded
 
 
+def execute(folder: Path, *words: object, **environment: object) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
+    kept = {name: value for name, value in kept.items() if not name.upper().endswith(("_KEY", "_TOKEN"))}
+    return subprocess.run(
+        [sys.executable, "-c", ALONE, *map(str, words)],
+        cwd=folder,
+        env={**kept, **{name: str(value) for name, value in environment.items()}},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 @pytest.fixture
 def karenina(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """`karenina("demo", ..., KARENINA_DISABLE="x")`: the console script in an empty folder, without key and network."""
+    return partial(execute, tmp_path)
 
-    def execute(*words: object, **environment: object) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
-        kept = {name: value for name, value in kept.items() if not name.upper().endswith(("_KEY", "_TOKEN"))}
-        return subprocess.run(
-            [sys.executable, "-c", ALONE, *map(str, words)],
-            cwd=tmp_path,
-            env={**kept, **{name: str(value) for name, value in environment.items()}},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
 
-    return execute
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """An empty folder, and the demo as it ran there."""
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, execute(folder, "demo")
 
 
 @pytest.fixture

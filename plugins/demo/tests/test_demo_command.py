@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import karenina_demo
-import pytest
 from karenina_demo.bundle import ADDRESS, ANSWERING, BENCHMARK, CALLS, FEATURES, JUDGE
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Demo = tuple[Path, subprocess.CompletedProcess[str]]
 MARKED = re.compile(r"<!-- demo:begin -->\n+```\w*[^\n]*\n(.*?)```\n+<!-- demo:end -->", re.DOTALL)
 MEDDLER = """
 from karenina_core import hookimpl
@@ -41,16 +41,17 @@ def _copy_of_the_package(folder: Path) -> Path:
     return folder
 
 
-def test_it_prints_what_is_documented(karenina: Run, project: Path, tmp_path: Path) -> None:
-    ran = karenina("demo")
+def test_it_prints_what_is_documented(demo: Demo, project: Path) -> None:
+    folder, ran = demo
     assert (ran.returncode, "NETWORK" in ran.stderr) == (0, False), ran.stderr
     expected = (project / "tests" / "data" / "output.txt").read_text("utf-8")
     assert _comparable(ran.stdout) == _comparable(expected)
     readme = (project.parents[1] / "README.md").read_text("utf-8")
     for shown in MARKED.findall(readme):
         assert _comparable(ran.stdout) == _comparable(shown)
-    (directory,) = (tmp_path / "karenina-runs").iterdir()
-    assert str(directory.relative_to(tmp_path)) in ran.stdout
+    (directory,) = (folder / "karenina-runs").iterdir()
+    assert str(directory.relative_to(folder)) in ran.stdout
+    assert "38/38 items" in ran.stderr
     assert json.loads((directory / "manifest.json").read_text("utf-8"))["status"] == "completed"
 
 
@@ -61,8 +62,10 @@ def test_the_network_guard_of_these_tests_works(karenina: Run, site: Callable[..
     assert "NETWORK socket.getaddrinfo" in ran.stderr
 
 
-def test_the_item_that_it_points_at_is_explained(karenina: Run) -> None:
-    lines = karenina("demo", "--quiet", "--out", "a b").stdout.splitlines()
+def test_the_item_that_it_points_at_is_explained_and_quiet_says_nothing_on_stderr(karenina: Run) -> None:
+    quiet = karenina("demo", "--quiet", "--out", "a b")
+    assert quiet.stderr == ""
+    lines = quiet.stdout.splitlines()
     shown = next(line for line in lines if "karenina show" in line)
     ran = karenina(*shlex.split(shown)[1:])
     assert ran.returncode == 0
@@ -97,8 +100,8 @@ def _by_model(text: str, run_dir: str) -> Mapping[str, Any]:
     return {**document, "models": {row["answering"]: row for row in document["models"]}}
 
 
-def test_the_live_line_is_one_that_verify_understands(karenina: Run) -> None:
-    lines = karenina("demo", "--quiet").stdout.splitlines()
+def test_the_live_line_is_one_that_verify_understands(demo: Demo, karenina: Run) -> None:
+    lines = demo[1].stdout.splitlines()
     words = shlex.split(next(line for line in lines if "karenina verify" in line and "--trust" in line))
     assert Path(words[2]) == BENCHMARK
     ran = karenina(*words[1:], "--questions", "no-such-question")
@@ -146,13 +149,6 @@ def test_without_the_recording_no_model_is_asked(karenina: Run, tmp_path: Path) 
     assert "needs the plugin replay" in ran.stderr
     assert "KARENINA_DISABLE" in ran.stderr
     assert not (tmp_path / "karenina-runs").exists()
-
-
-@pytest.mark.parametrize("quiet", [True, False])
-def test_quiet_says_nothing_on_stderr(quiet: bool, karenina: Run) -> None:
-    ran = karenina("demo", *(["--quiet"] if quiet else []))
-    assert (ran.stderr == "") == quiet
-    assert "38/38 items" in ran.stderr or quiet
 
 
 def test_a_folder_that_holds_something_is_refused(karenina: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from karenina_core.ports.values import LLMResponse, OutputFormat, Tool
 from karenina_core.testing import Reply, ScriptedServer, application
 from karenina_core.values.message import Message, ToolUseBlock
 
-pytest.importorskip("langchain_openai")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("langchain_openai") is None, reason="needs langchain-openai")
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ASK = (Message.system("Be exact."), Message.user("What is the capital of France?"))

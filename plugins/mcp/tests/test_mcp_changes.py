@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,9 @@ from karenina_mcp.tools import changes_between
 
 from karenina_core.ports.values import Tool
 
-pytest.importorskip("mcp", reason='the SDK is missing: pip install "karenina-mcp[sdk]"')
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mcp") is None, reason='the SDK is missing: pip install "karenina-mcp[sdk]"'
+)
 
 Connect = Callable[..., Any]
 SUM = {"a": 1, "b": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import subprocess
 import sys
 import time
@@ -15,7 +16,9 @@ from karenina_mcp.settings import McpSettings
 
 from karenina_core.errors import AdapterUnavailableError, PortError
 
-pytest.importorskip("mcp", reason='the SDK is missing: pip install "karenina-mcp[sdk]"')
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mcp") is None, reason='the SDK is missing: pip install "karenina-mcp[sdk]"'
+)
 
 Connect = Callable[..., Any]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import os
 import time
@@ -20,7 +21,9 @@ from karenina_core.errors import PortError
 from karenina_core.ports.values import AgentConfig, LLMResponse, Tool
 from karenina_core.values.message import Message, ToolUseBlock
 
-pytest.importorskip("mcp", reason='the SDK is missing: pip install "karenina-mcp[sdk]"')
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mcp") is None, reason='the SDK is missing: pip install "karenina-mcp[sdk]"'
+)
 
 
 def alive(pid: int) -> bool:

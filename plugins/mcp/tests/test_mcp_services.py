@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,9 @@ from karenina_mcp.server import McpServer
 
 from karenina_core.errors import PortError
 
-pytest.importorskip("mcp", reason='the SDK is missing: pip install "karenina-mcp[sdk]"')
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mcp") is None, reason='the SDK is missing: pip install "karenina-mcp[sdk]"'
+)
 
 Connect = Callable[..., Any]
 

@@ -7,7 +7,7 @@ out, and the page's own policy forbids every request and every script but its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,7 @@ from karenina_core.errors import RunDirectoryError
 if TYPE_CHECKING:
     from karenina_compare.question_groups import Cluster
     from karenina_runs.results.results import VerificationResultSet
-
-    from karenina_core import VerificationResult
+    from karenina_runs.results.stored import StoredResults
 
 __all__ = ["report_on", "write_report"]
 
@@ -35,13 +34,10 @@ def report_on(path: Path, output: Path | None = None, *, cluster: Cluster | None
     from karenina_runs.results.results import VerificationResultSet
     from karenina_runs.results.stored import stored_results
 
-    from .texts import WithoutTexts
-
     stored = stored_results(path)
     file = output or stored.directory / NAME
     with fewer_collections():
-        results = VerificationResultSet.load(path, keep=WithoutTexts())
-        return _written(results, file, stored.manifest, cluster, stored)
+        return _written(VerificationResultSet.about(stored), file, stored.manifest, cluster, stored)
 
 
 def write_report(
@@ -64,10 +60,10 @@ def _written(
     file: Path,
     manifest: Mapping[str, Any],
     cluster: Cluster | None,
-    whole: Iterable[VerificationResult] | None = None,
+    stored: StoredResults | None = None,
 ) -> Path:
     if file.name in (RESULTS, MANIFEST):
         raise RunDirectoryError(f"the report would replace {file}, which belongs to the run; choose another (-o FILE)")
     from .page import chunks, written
 
-    return written(file, chunks(results, manifest, cluster, whole))
+    return written(file, chunks(results, manifest, cluster, stored))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
-from urllib.parse import quote
+from typing import Any
 
 from karenina_cli.show.traits import score_text, type_text
 from karenina_runs.summaries.details import facts, remarks, shown_messages, workspace_text
@@ -28,33 +27,13 @@ from karenina_vocabulary.rubric_part import COUNTS, FAILED, RubricPart, TraitOut
 from karenina_core import VerificationResult
 
 from .calls import ItemCalls
-from .outcomes import CAVEATS, KINDS, OutcomeKind
+from .listing import Sibling
+from .outcomes import CAVEATS, KINDS
 from .texts import cut, number, seconds, usage_cells
 
 MARKS = {True: ("right", "✓ right"), False: ("wrong", "✗ wrong"), None: ("missing", "– not found")}
 NOT_COMPARED = ("", "not compared")
 MET = {True: "✓ met", False: "✗ not met"}
-
-
-class Sibling(NamedTuple):
-    """Another answer to the same question."""
-
-    anchor: str
-    outcome: OutcomeKind
-    label: str
-
-
-def anchors(results: Iterable[VerificationResult]) -> list[str]:
-    """`item-<result id>` for every result, each once on the page; what an address cannot hold is encoded."""
-    found: dict[str, None] = {}
-    for result in results:
-        name = plain = f"item-{quote(result.metadata.result_id, safe='', errors='replace')}"
-        number = 1
-        while name in found:
-            number += 1
-            name = f"{plain}.{number}"
-        found[name] = None
-    return list(found)
 
 
 def item_view(
@@ -63,14 +42,17 @@ def item_view(
     siblings: Sequence[Sibling] = (),
     workspace: Mapping[str, Any] | None = None,
     calls: ItemCalls = ItemCalls(),  # noqa: B008  # it cannot change
+    traits: Sequence[TraitOutcome] | None = None,
 ) -> SimpleNamespace:
     """Everything about one result, as `item.html` names it; `workspace` is what the run says about the files that its
-    agent left, and `calls` are those that the page has of it."""
+    agent left, `calls` are those that the page has of it, and `traits` those of the result where they have been read.
+    """
     metadata, generation, template = result.metadata, result.generation, result.template
     read = judged_text(result)
     found = quotations(result, read)
     text, left_out = cut(read)
-    traits = [_trait(trait, result.rubric) for trait in read_traits(result.rubric)] if result.rubric else []
+    outcomes = read_traits(result.rubric) if traits is None else traits
+    shown_traits = [_trait(trait, result.rubric) for trait in outcomes] if result.rubric else []
     return SimpleNamespace(
         anchor=anchor,
         outcome=KINDS[metadata.outcome],
@@ -93,8 +75,8 @@ def item_view(
         embedding=embedding_text(template, f" by {template.embedding_model_used}") if template else "",
         **_evidence(result),
         quoted=quoted_rows(found),
-        traits=[trait for trait in traits if trait.state != "skipped"],
-        skipped=[trait for trait in traits if trait.state == "skipped"],
+        traits=[trait for trait in shown_traits if trait.state != "skipped"],
+        skipped=[trait for trait in shown_traits if trait.state == "skipped"],
         investigation=(template.investigation_trace or "") if template else "",
         ledger=[(entry.stage, as_json(entry.effect), entry.reason) for entry in result.ledger],
         trail=[(entry.stage, entry.status, seconds(entry.seconds), entry.reason) for entry in result.trail],

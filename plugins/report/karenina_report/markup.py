@@ -33,7 +33,7 @@ def _short(text: str) -> Markup:
 def begin() -> None:
     """Forget what earlier pages kept: the secrets of the environment may be others now."""
     redaction.cache_clear()
-    for kept in (_short, _short_cell, _head):
+    for kept in (_short, _short_text, _short_cell, _head):
         kept.cache_clear()
 
 
@@ -42,6 +42,18 @@ def finalized(found: Any) -> Any:
     if type(found) is str:  # as most is
         return plain(found)
     return plain(found) if isinstance(found, str) and not isinstance(found, Markup) else found
+
+
+def written_out(found: Any) -> str:
+    """What a template of items prints: text that needs no second escape, for there are a hundred pieces in an item."""
+    if type(found) is str:
+        return _short_text(found) if len(found) <= SHORT else str(plain(found))
+    return str(found if isinstance(found, Markup) else plain(str(found)))
+
+
+@lru_cache(maxsize=4096)
+def _short_text(text: str) -> str:
+    return str(_short(text))
 
 
 def badge(kind: OutcomeKind, detail: str = "") -> Markup:
@@ -87,6 +99,21 @@ def _head(caption: str, columns: tuple[str, ...], numeric: tuple[int, ...]) -> s
     return (
         f'<div class="scroll" tabindex="0" role="group" aria-label="{name}"><table>\n<caption>{name}</caption>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n"
+    )
+
+
+def trait_row(trait: Any) -> Markup:
+    """The row of one trait, as `item_view` has it, in the table of an item."""
+    provenance = trait.provenance
+    beside = f'<span class="sub">{plain(provenance)}</span>' if provenance and provenance != "global" else ""
+    look = "" if trait.good is None else ' class="good"' if trait.good else ' class="bad"'
+    state = f'<strong class="warn">{plain(trait.state)}</strong>' if trait.failed else plain(trait.state)
+    return Markup(
+        f'<tr class="{"broken" if trait.failed else ""}">'
+        f'<th scope="row" dir="auto">{plain(trait.name[:200])}{beside}</th>'
+        f'<td>{plain(trait.type)}</td><td dir="auto"{look}>{plain(trait.score[:2000])}</td>'
+        f"<td>{state}</td>"
+        f'<td dir="auto">{plain(trait.reason[:2000])}</td></tr>'
     )
 
 

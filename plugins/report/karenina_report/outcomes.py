@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, get_args
 
 from karenina_core import VerificationResult
@@ -58,12 +58,6 @@ CAVEATS: Mapping[str, str] = {
 """What caveats mean; those of other packages have their names alone."""
 if set(KINDS) != set(get_args(OutcomeName)):
     raise AssertionError("every outcome needs a name for people")
-
-
-def present(results: Iterable[VerificationResult]) -> list[OutcomeKind]:
-    """The outcomes that occur, in the order of `KINDS`."""
-    found = {result.metadata.outcome for result in results}
-    return [kind for kind in KINDS.values() if kind.name in found]
 
 
 def failure(result: VerificationResult) -> str:

@@ -8,25 +8,22 @@ from typing import Any
 
 from attrs import frozen
 from karenina_compare.comparison.compare import ties_among
-from karenina_compare.measures import PASS_RATE, Item
+from karenina_compare.measures import PASS_RATE
 from karenina_compare.numbers import Planned, headline_of, planned_of
-from karenina_compare.question_groups import Cluster
 from karenina_runs.results.results import VerificationResultSet
 from karenina_runs.summaries.canaries import canaries_in
 from karenina_runs.summaries.item_rows import as_json
 from markupsafe import Markup
 
-from karenina_core import VerificationResult
 from karenina_core.errors import plural
 
 from . import plots
-from .outcomes import CAVEATS, GROUPS, KINDS, OutcomeKind, present
+from .counts import Counts
+from .outcomes import CAVEATS, GROUPS, KINDS, OutcomeKind
 from .pairs import Pair, Ranks, TraitProfile, pairs_of, profiles
 from .plots import as_svg
 from .texts import usage_cells, without_secrets
 
-MOST_QUESTIONS = 40
-"""Questions that are listed on the overview; all items are in the list below it."""
 MOST_RANKED = 12
 """Models of one judge that are compared with each other; the time that it takes grows with the square."""
 
@@ -65,25 +62,17 @@ class QuestionRow:
     """For each pair: anchor, outcome and replicate of every item."""
 
 
-def overview_of(
-    results: VerificationResultSet,
-    items: Sequence[Item],
-    anchors: Sequence[str],
-    manifest: Mapping[str, Any],
-    cluster: Cluster | None = None,
-) -> dict[str, Any]:
-    """Rates, failures, traits, cost, and how the run was made, as `overview.html` names them; `items` are those of the
-    results."""
-    planned = planned_of(results)
-    pairs_planned = results.planned.pairs if results.planned is not None else ()
-    headline = headline_of(items, cluster=cluster, planned=planned, pairs=pairs_planned)
+def overview_of(about: VerificationResultSet, counts: Counts, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Rates, failures, traits, cost, and how the run was made, as `overview.html` names them; `about` has what belongs
+    to the run as a whole."""
+    planned = planned_of(about)
+    pairs_planned = about.planned.pairs if about.planned is not None else ()
+    headline = headline_of(counts.items, named=counts.named, planned=planned, pairs=pairs_planned)
     # how many answering models the judge has that has most of them
-    judged = {(result.metadata.parsing_model, result.metadata.answering_model) for result in results}
-    answering = max(Counter(parsing for parsing, _ in judged).values(), default=0)
+    answering = max(Counter(parsing for _, parsing in counts.listing.pairs).values(), default=0)
     ranked = 1 < answering <= MOST_RANKED
-    pairs = pairs_of(results, headline, _ranks(items, planned, cluster) if ranked else None)
-    kinds, traits = present(results), profiles(pairs)
-    questions = _questions(results.results, anchors, pairs)
+    pairs = pairs_of(counts, headline, _ranks(counts, planned) if ranked else None)
+    kinds, traits = counts.listing.outcomes, profiles(pairs)
     plain = without_secrets(manifest)
     listed = plain.get("plugins")
     rows = [row for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
@@ -93,7 +82,7 @@ def overview_of(
     estimates = [part for pair in pairs for k in pair.numbers.repeated for part in (k.at_least_one, k.all_of_them)]
     return {
         "pairs": pairs,
-        "notes": (*headline.notes, *results.tally.failed_scores, *_unasked(results)),
+        "notes": (*headline.notes, *counts.tally.failed_scores, *_unasked(counts)),
         "kinds": kinds,
         "failures": _failures(pairs),
         # name, meaning, and the number of items of each pair
@@ -104,42 +93,42 @@ def overview_of(
         ),
         "unranked": answering > MOST_RANKED,
         "traits": traits,
-        "questions": questions[:MOST_QUESTIONS],
-        "more_questions": max(len(questions) - MOST_QUESTIONS, 0),
-        "usage": _usage(results),
+        "questions": _questions(counts),
+        "more_questions": counts.more_hard,
+        "usage": _usage(counts),
         "plots": _plots(pairs, kinds, traits),
         "class_plots": [
             _plot(f"classes{place}", f"Classes of {trait.name}", plots.class_bars(trait))
             for place, trait in enumerate(literal)
         ],
         "canaries": canaries_in(plain),
-        "run": _run(plain) | {"isolation": _isolation(results.results)},
+        "run": _run(plain) | {"isolation": _isolation(counts)},
         "configuration": _flat(plain.get("config") or {}),
         "plugins": [[str(row.get(name) or "") for name in ("name", "distribution", "version")] for row in active],
     }
 
 
-def _unasked(results: VerificationResultSet) -> list[str]:
+def _unasked(counts: Counts) -> list[str]:
     return [
         f"{answering}, judged by {parsing}: none of {plural(found.rates.absent, 'planned item')} has a result"
-        for (answering, parsing), found in results.tally.pairs.items()
+        for (answering, parsing), found in counts.tally.pairs.items()
         if not found.rates.items
     ]
 
 
-def _usage(results: VerificationResultSet) -> list[tuple[str, ...]]:
-    counts = ("items", "calls", "attempts")
+def _usage(counts: Counts) -> list[tuple[str, ...]]:
+    counted = ("items", "calls", "attempts")
     return [
-        (task.replace("_", " "), ", ".join(map(str, row["models"])), *usage_cells(row, counts))
-        for task, row in results.tally.usage.by_task().items()
+        (task.replace("_", " "), ", ".join(map(str, row["models"])), *usage_cells(row, counted))
+        for task, row in counts.tally.usage.by_task().items()
     ]
 
 
-def _ranks(items: Sequence[Item], planned: Planned | None, cluster: Cluster | None) -> Ranks:
+def _ranks(counts: Counts, planned: Planned | None) -> Ranks:
     """As `karenina compare` has them: where two models are tied, either may be the better one."""
     return {
         (answering, tie.parsing): ranks
-        for tie in ties_among(items, planned=planned, cluster=cluster)
+        for tie in ties_among(counts.items, planned=planned, named=counts.named)
         if tie.metric == PASS_RATE.name
         for answering, ranks in tie.ranks.items()
     }
@@ -162,26 +151,13 @@ def _failures(pairs: Sequence[Pair]) -> list[FailureRow]:
     ]
 
 
-def _questions(
-    results: Sequence[VerificationResult], anchors: Sequence[str], pairs: Sequence[Pair]
-) -> list[QuestionRow]:
-    """Questions that some item did not pass, those that most items fail first."""
-    places = {(pair.answering, pair.parsing): pair.index for pair in pairs}
-    groups: dict[str, list[tuple[VerificationResult, str]]] = {}
-    for result, anchor in zip(results, anchors, strict=True):
-        if result.metadata.outcome not in ("scored", "skipped"):
-            groups.setdefault(result.metadata.question_id, []).append((result, anchor))
+def _questions(counts: Counts) -> list[QuestionRow]:
     rows = []
-    for found in groups.values():
-        cells: list[list[tuple[str, OutcomeKind, int]]] = [[] for _ in places]
-        for result, anchor in found:
-            about = result.metadata
-            cell = cells[places[about.answering_model, about.parsing_model]]
-            cell.append((anchor, KINDS[about.outcome], about.replicate))
-        first = found[0][0].metadata
-        passed = sum(result.metadata.outcome == "passed" for result, _ in found)
-        rows.append(QuestionRow(first.question_id, first.question_text, passed, len(found), cells))
-    return sorted((row for row in rows if row.passed < row.items), key=lambda row: row.passed / row.items)
+    for question, places in counts.hard.items():
+        passed = sum(counts.listing.outcome(place).name == "passed" for place in places)
+        cells = counts.listing.cells(places)
+        rows.append(QuestionRow(question, counts.texts[question], passed, len(places), cells))
+    return rows
 
 
 def _run(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,10 +178,9 @@ def _run(manifest: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _isolation(results: Sequence[VerificationResult]) -> str:
+def _isolation(counts: Counts) -> str:
     """How the code of templates was kept apart, with the number of items."""
-    found = Counter(result.metadata.template_isolation for result in results)
-    return ", ".join(f"{name} {count}" for name, count in sorted((n, c) for n, c in found.items() if n))
+    return ", ".join(f"{name} {count}" for name, count in sorted((n, c) for n, c in counts.isolation.items() if n))
 
 
 def _plots(pairs: Sequence[Pair], kinds: Sequence[OutcomeKind], traits: Sequence[TraitProfile]) -> dict[str, Plot]:

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from types import SimpleNamespace
+from tempfile import TemporaryFile
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from karenina_cli.summary import percent, shown_cost
-from karenina_compare.measures import Item
 from karenina_compare.question_groups import Cluster
-from karenina_results.columns.shared import failure_of
 from karenina_runs.files.atomic_files import replacing
 from karenina_runs.results.results import VerificationResultSet
+from karenina_runs.results.stored import StoredResults
 from karenina_runs.workspaces.workspace_capture import captures
+from karenina_vocabulary.rubric_part import read_traits
 from markupsafe import Markup
 
 from karenina_core import VerificationResult, __version__
-from karenina_core.errors import RunDirectoryError
+from karenina_core.errors import BenchmarkError, RunDirectoryError
 
-from .calls import folding
-from .items import Sibling, anchors, item_view
-from .markup import badge, begin, finalized, long, table
-from .outcomes import KINDS, failure
-from .overview import overview_of
-from .pairs import Pair
+from .calls import ItemCalls, folding
+from .counts import Counts, packed
+from .items import item_view
+from .listing import CHANGED, Listing
+from .markup import badge, begin, finalized, long, plain, table, trait_row, written_out
+from .outcomes import KINDS
+from .overview import FailureRow, overview_of
 from .plots import ROLES
 from .sections import sections_of
 from .texts import cut, number, seconds, shown, tokens
@@ -53,69 +54,69 @@ BUFFER = 64
 
 
 def chunks(
-    results: VerificationResultSet,
+    about: VerificationResultSet,
     manifest: Mapping[str, Any],
     cluster: Cluster | None = None,
-    whole: Iterable[VerificationResult] | None = None,
+    stored: StoredResults | None = None,
 ) -> Iterator[str]:
-    """The page, piece by piece: an item is made when its turn comes. `whole` are the same results with their texts,
-    where `results` are without."""
+    """The page, piece by piece, of results that are stored, or in the set. They are read twice: who answered what, and
+    then one after the other; each is made and counted when its turn comes, and lies in a file until the overview, which
+    comes first, is there."""
     begin()
     environment = _environment()
     roles = "".join(f".fill-{role}{{fill:var(--{role})}}.stroke-{role}{{stroke:var(--{role})}}" for role in ROLES)
     style, script = f"{_source(environment, 'style.css')}\n{roles}", _source(environment, "report.js")
-    names = anchors(results)
-    paged = len(results) > MOST
-    overview, index = _overview(results, names, manifest, cluster)
-    benchmark = manifest.get("benchmark")
-    name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
-    runs = dict.fromkeys(result.metadata.run_name for result in results if result.metadata.run_name)
-    shared = {"several_judges": len({pair.parsing for pair in overview["pairs"]}) > 1}
-    views = _items(results if whole is None else whole, results, names, overview["pairs"])
-    stream = environment.get_template("page.html").stream(
-        policy=POLICY.format(script=_digest(script), style=_digest(style)),
-        style=Markup(style),
-        script=Markup(script),
-        index=Markup(index),
-        results=results,
-        overview=overview,
-        title=str(name or next(iter(runs), None) or "Results"),
-        run=overview["run"],
-        sections=sections_of(results.run_dir),
-        items=() if paged else views,
-        blocks=_blocks(environment, views, shared) if paged else None,
-        most=MOST,
-        **shared,
-        kinds=KINDS,
-        version=__version__,
-        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    listing = Listing.of(stored.metadata() if stored else (result.metadata for result in about))
+    counts = Counts(listing, cluster, about.planned)
+    paged = len(listing) > MOST
+    with _Kept() as kept:
+        made = _items(stored or about, counts, captures(about.run_dir), folding(about.run_dir))
+        kept.keep(_blocks(made) if paged else map(_listed, made))
+        overview = overview_of(about, counts, manifest)
+        benchmark = manifest.get("benchmark")
+        name = benchmark.get("name") if isinstance(benchmark, Mapping) else None
+        stream = environment.get_template("page.html").stream(
+            policy=POLICY.format(script=_digest(script), style=_digest(style)),
+            style=Markup(style),
+            script=Markup(script),
+            index=map(Markup, _index(counts, overview["failures"], paged=paged)),
+            results=about,
+            total=len(listing),
+            overview=overview,
+            title=str(name or counts.run_name or "Results"),
+            run=overview["run"],
+            sections=sections_of(about.run_dir),
+            items=() if paged else map(Markup, kept),
+            blocks=kept if paged else None,
+            most=MOST,
+            kinds=KINDS,
+            version=__version__,
+            made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        )
+        stream.enable_buffering(BUFFER)
+        yield from stream
+
+
+def _index(counts: Counts, failures: Sequence[FailureRow], *, paged: bool) -> Iterator[str]:
+    """What the script knows of every item, as JSON in HTML."""
+    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(failures)}
+    pieces = chain(
+        (f'{{"traits":{packed([shown(name) for name in counts.traits])},"items":[',),
+        _joined(counts.index(reasons)),
+        (f'],"size":{PAGE},"anchors":[' if paged else "]",),
+        _joined(map(packed, counts.listing.anchors)) if paged else (),
+        ("]}" if paged else "}",),
     )
-    stream.enable_buffering(BUFFER)
-    yield from stream
+    for piece in pieces:
+        yield piece.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _overview(
-    results: VerificationResultSet, names: Sequence[str], manifest: Mapping[str, Any], cluster: Cluster | None
-) -> tuple[dict[str, Any], str]:
-    """The overview, and what the script knows of every item, as JSON. Traits are read once for both."""
-    items = [Item.of(result) for result in results.results]
-    overview = overview_of(results, items, names, manifest, cluster)
-    places = {(pair.answering, pair.parsing): pair.index for pair in overview["pairs"]}
-    reasons = {(row.outcome.name, row.group, row.reason): place for place, row in enumerate(overview["failures"])}
-    known: dict[str, int] = {}
-    rows = []
-    for item in items:
-        result, about = item.result, item.result.metadata
-        traits = [[known.setdefault(trait.name, len(known)), trait.state, _word(trait)] for trait in item.traits]
-        place = places[about.answering_model, about.parsing_model]
-        reason = reasons.get((about.outcome, failure_of(result)[1] or "", failure(result)), -1)
-        rows.append(_packed({"o": about.outcome, "p": place, "f": reason, "t": traits}))
-    more = f',"size":{PAGE},"anchors":{_packed(names)}' if len(results) > MOST else ""
-    text = f'{{"traits":{_packed([shown(name) for name in known])},"items":[{",".join(rows)}]{more}}}'
-    return overview, text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-_packed = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+def _joined(pieces: Iterable[str]) -> Iterator[str]:
+    """With commas between them, some at a time."""
+    pieces, comma = iter(pieces), ""
+    while some := list(islice(pieces, PAGE)):
+        yield comma + ",".join(some)
+        comma = ","
 
 
 def written(file: Path, pieces: Iterable[str]) -> Path:
@@ -140,7 +141,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"badge": badge, "long": long, "table": table}
+    environment.globals |= {"badge": badge, "long": long, "table": table, "trait_row": trait_row}
     environment.filters |= {
         "percent": percent,
         "number": number,
@@ -152,6 +153,12 @@ def _environment() -> Environment:
     return environment
 
 
+@cache
+def _of_items() -> Environment:
+    """The same for items, whose texts are escaped once: where they are printed."""
+    return _environment().overlay(autoescape=False, finalize=written_out)
+
+
 def _source(environment: Environment, name: str) -> str:
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0].strip()
@@ -161,37 +168,64 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _blocks(environment: Environment, views: Iterable[SimpleNamespace], shared: Mapping[str, Any]) -> Iterator[str]:
+class _Kept:
+    """Pieces of the page in a file without a name, until their turn comes."""
+
+    def __enter__(self) -> _Kept:
+        self._file = TemporaryFile()
+        self._sizes = array("l")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def keep(self, pieces: Iterable[str]) -> None:
+        for piece in pieces:
+            self._sizes.append(self._file.write(piece.encode("utf-8")))
+
+    def __iter__(self) -> Iterator[str]:
+        self._file.seek(0)
+        for size in self._sizes:
+            yield self._file.read(size).decode("utf-8")
+
+
+def _listed(item: tuple[str, str, str]) -> str:
+    """An item as it is on the page where there are few."""
+    anchor, summary, details = item
+    return (
+        f'  <details class="item" id="{plain(anchor)}">\n    <summary>\n{summary}    </summary>\n'
+        f"    <noscript>{details}</noscript>\n  </details>\n"
+    )
+
+
+def _blocks(items: Iterable[tuple[str, str, str]]) -> Iterator[str]:
     """The items, so many at a time: `[[summary, details], ...]` as JSON, in HTML; deflated, in base64."""
-    summary, details = environment.get_template("summary.html"), environment.get_template("item.html")
-    views = iter(views)
-    while some := list(islice(views, PAGE)):
-        rows = [[template.render(item=item, **shared) for template in (summary, details)] for item in some]
+    items = iter(items)
+    while some := [rest for _, *rest in islice(items, PAGE)]:
         packer = zlib.compressobj(PACKED, zlib.DEFLATED, -zlib.MAX_WBITS)
-        packed = packer.compress(json.dumps(rows, separators=(",", ":")).encode("ascii")) + packer.flush()
-        yield base64.b64encode(packed).decode("ascii")
+        block = packer.compress(packed(some).encode("ascii")) + packer.flush()
+        yield base64.b64encode(block).decode("ascii")
 
 
 def _items(
-    whole: Iterable[VerificationResult], results: VerificationResultSet, names: Sequence[str], pairs: Sequence[Pair]
-) -> Iterator[SimpleNamespace]:
-    kept, calls = captures(results.run_dir), folding(results.run_dir)
-    labels = {(pair.answering, pair.parsing): pair.label for pair in pairs}
-    answers: dict[str, list[Sibling]] = {}
-    for result, name in zip(results, names, strict=True):
+    results: Iterable[VerificationResult],
+    counts: Counts,
+    kept: Mapping[str, Mapping[str, Any]],
+    calls: Callable[[VerificationResult], ItemCalls],
+) -> Iterator[tuple[str, str, str]]:
+    """Anchor, summary and details of every item, which are HTML; it is counted meanwhile."""
+    listing = counts.listing
+    summary, details = map(_of_items().get_template, ("summary.html", "item.html"))
+    place = -1
+    for place, result in enumerate(results):
+        listing.check(place, result.metadata)
+        traits = read_traits(result.rubric)
+        counts.add(result, traits)
         about = result.metadata
-        label = labels[about.answering_model, about.parsing_model]
-        label = label if about.replicate == 1 else f"{label}, replicate {about.replicate}"
-        answers.setdefault(about.question_id, []).append(Sibling(name, KINDS[about.outcome], label))
-    for result, name in zip(whole, names, strict=True):
-        others = [other for other in answers[result.metadata.question_id] if other.anchor != name]
-        yield item_view(result, name, others, kept.get(result.metadata.result_id), calls(result))
-
-
-def _word(trait: Any) -> str:
-    """A score that items can be chosen by: those of traits with few different ones."""
-    if isinstance(trait.value, bool):
-        return "true" if trait.value else "false"
-    if trait.kind == "literal" and trait.value is not None:
-        return shown(trait.label or str(trait.value))
-    return str(trait.value) if trait.kind == "score" and isinstance(trait.value, int) else ""
+        siblings = listing.siblings(about.question_id, place)
+        anchor, files = listing.anchors[place], kept.get(about.result_id)
+        view = item_view(result, anchor, siblings, files, calls(result), traits)
+        shared = {"item": view, "several_judges": listing.several_judges}
+        yield anchor, summary.render(shared), details.render(shared)
+    if place + 1 < len(listing):
+        raise BenchmarkError(CHANGED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, TypeAlias
 
@@ -14,21 +14,14 @@ from karenina_cli.show.traits import scale_text, type_text
 from karenina_cli.summary import percent
 from karenina_compare.headline import Headline, Number, Numbers
 from karenina_compare.measures import TRAIT
-from karenina_results.columns.shared import failure_of
-from karenina_runs.results.results import VerificationResultSet
-from karenina_runs.summaries.usage import usage_by_task
 
-from karenina_core import VerificationResult
 from karenina_core.values.fields import is_number
-from karenina_core.values.identity import ModelIdentity
 
-from .outcomes import failure
+from .counts import Counts
 from .texts import number, span
 
 Ranks: TypeAlias = Mapping[tuple[str, str], tuple[int, int]]
 """(answering model, judge) -> the places that are left open."""
-ANSWER = "generation"
-"""The task whose time is how long a model took to answer."""
 
 
 @frozen(kw_only=True)
@@ -80,55 +73,34 @@ class Pair:
         return median(self.answer_seconds) if self.answer_seconds else None
 
 
-def pairs_of(results: VerificationResultSet, headline: Headline, ranks: Ranks | None = None) -> list[Pair]:
+def pairs_of(counts: Counts, headline: Headline, ranks: Ranks | None = None) -> list[Pair]:
     """In the order in which they first occur. `headline` has the numbers of these results, `ranks` the places."""
     numbers = {(found.answering, found.parsing): found for found in headline.pairs}
-    groups: dict[tuple[str, str], list[VerificationResult]] = {}
-    for result in results:
-        groups.setdefault((result.metadata.answering_model, result.metadata.parsing_model), []).append(result)
-    pairs = [(found[0].metadata.answering, found[0].metadata.parsing) for found in groups.values()]
-    answering = _short([answering for answering, _ in pairs])
-    judges = _short([parsing for _, parsing in pairs])
-    several = len({parsing for _, parsing in pairs}) > 1
-    labels = [f"{answering[a]} | {judges[p]}" if several else answering[a] for a, p in pairs]
     listed = []
-    for index, (label, (names, found)) in enumerate(zip(labels, groups.items(), strict=True)):
-        line = results.tally.pairs[names].row(names, times=False)
-        usage = usage_by_task(found)
+    for index, (names, found) in enumerate(zip(counts.listing.pairs, counts.pairs, strict=True)):
+        line = counts.tally.pairs[names].row(names, times=False)
+        usage = found.usage.by_task()
         costs = [row["cost_usd"] for row in usage.values()]
-        own = [result.generation.usage_metadata.get(ANSWER) or {} for result in found]
-        bad = [result for result in found if result.metadata.outcome not in GOOD]
         listed.append(
             Pair(
                 index=index,
                 answering=line["answering"],
                 parsing=line["parsing"],
-                label=label,
+                label=counts.listing.labels[index],
                 line=line,
                 numbers=numbers[names],
-                failures=Counter((r.metadata.outcome, failure_of(r)[1] or "", failure(r)) for r in bad),
+                failures=found.failures,
                 caveats=Counter(line["caveats"]),
                 ranks=(ranks or {}).get(names),
                 calls=sum(row["calls"] for row in usage.values()),
                 attempts=sum(row["attempts"] for row in usage.values()),
                 cost_usd=None if not costs or None in costs else sum(costs),
                 tokens_unknown=any(row["usage_unavailable"] for row in usage.values()),
-                seconds=[result.metadata.execution_time for result in found],
-                answer_seconds=[
-                    row["seconds"] for row in own if not row.get("cached") and row.get("seconds") is not None
-                ],
+                seconds=found.seconds,
+                answer_seconds=found.answer_seconds,
             )
         )
     return listed
-
-
-GOOD = ("passed", "scored")
-
-
-def _short(identities: Iterable[ModelIdentity]) -> dict[ModelIdentity, str]:
-    different = dict.fromkeys(identities)
-    names = Counter(identity.model_name for identity in different)
-    return {i: i.model_name if names[i.model_name] == 1 else str(i) for i in different}
 
 
 Line = Mapping[str, Any]

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -21,16 +22,20 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_compare.comparison import compare_models
-from karenina_compare.numbers import headline_numbers
+from karenina_compare.numbers import headline_numbers, headline_of
 from karenina_report import write_report
 from karenina_report.command import command
-from karenina_report.items import anchors
+from karenina_report.counts import Counts
+from karenina_report.listing import Listing
 from karenina_report.outcomes import GROUPS, failure
+from karenina_report.page import chunks
 from karenina_report.pairs import pairs_of
 from karenina_report.plots import LONGEST_NAME, interval_plot, look, seconds_plot, short_name
-from karenina_report.texts import LONGEST, WithoutTexts, without_secrets
+from karenina_report.texts import LONGEST, without_secrets
 from karenina_results.columns.shared import failure_of
+from karenina_results.records import record
 from karenina_runs.plan.items import LeftOut
+from karenina_runs.results.stored import StoredResults
 from karenina_runs.summaries.rates import Planned
 from karenina_runs.summaries.summary import summarize
 from karenina_runs.workspaces.workspace_capture import WORKSPACES, CaptureRow, append_row
@@ -107,50 +112,67 @@ def page_of(results: VerificationResultSet | list[VerificationResult], folder: P
     return write_report(listed, folder / "page.html", **options).read_text("utf-8")
 
 
+def counted(results: list[VerificationResult]) -> Counts:
+    counts = Counts(Listing.of(result.metadata for result in results))
+    for one in results:
+        counts.add(one, read_traits(one.rubric))
+    return counts
+
+
 @given(st.lists(strategies.results(), min_size=1, max_size=3))
 @LAW
-def test_results_without_their_texts_say_the_same_on_the_overview(results: list[VerificationResult]) -> None:
-    kept = list(map(WithoutTexts(), results))
-    assert summarize(kept)["models"] == summarize(results)["models"]
-    assert headline_numbers(kept) == headline_numbers(results)
-    for read in (failure, failure_of, lambda result: read_traits(result.rubric)):
-        assert list(map(read, kept)) == list(map(read, results))
+def test_what_is_counted_says_the_same_as_the_results(results: list[VerificationResult]) -> None:
+    counts = counted(results)
+    assert counts.tally.document()["models"] == summarize(results)["models"]
+    assert headline_of(counts.items) == headline_numbers(results)
+    bad = [one for one in results if one.metadata.outcome not in ("passed", "scored")]
+    reasons = Counter((one.metadata.outcome, failure_of(one)[1] or "", failure(one)) for one in bad)
+    assert sum((pair.failures for pair in counts.pairs), Counter[Any]()) == reasons
 
 
-def test_results_without_their_texts_share_what_they_have_alike() -> None:
-    trail = (TrailEntry("GenerateAnswer", "ran", "the model answered", 1.5), TrailEntry("Judge", "skipped"))
-    scales = {"tone": {"type": "llm", "kind": "boolean"}}
+def test_items_of_the_overview_share_what_they_have_alike() -> None:
+    scales = {"tone": {"type": "llm", "kind": "boolean"}, "words": {"type": "llm", "kind": "score"}}
     rubric = RubricPart(
-        llm_trait_scores={"tone": True},
+        llm_trait_scores={"tone": True, "words": 0.5},
         trait_scales=scales,
-        trait_provenance={"tone": "global"},
-        trait_states={"tone": {"state": "ok"}},
+        trait_states={"tone": {"state": "ok", "reason": "a long text"}},
     )
-    one = evolve(result(), trail=trail, rubric=rubric)
+    one = evolve(result(), rubric=rubric)
     other = structure(json.loads(json.dumps(unstructure(one))), VerificationResult)
-    other = evolve(other, trail=(evolve(trail[0], seconds=2.5), trail[1]))
-    keep = WithoutTexts()
-    first, second = keep(one), keep(other)
-    assert first.trail == (TrailEntry("GenerateAnswer", "ran"), TrailEntry("Judge", "skipped"))
-    assert first.trail is second.trail
-    assert first.metadata.answering is second.metadata.answering
-    assert first.rubric is not None
-    assert second.rubric is not None
-    assert first.rubric.trait_scales is second.rubric.trait_scales
-    assert second.rubric.trait_scales == scales
-    assert first.rubric.trait_states is second.rubric.trait_states
-    assert next(iter(first.rubric.llm_trait_scores)) is next(iter(second.rubric.llm_trait_scores))
+    first, second = counted([one, other]).items
+    assert first.traits[0] is second.traits[0]
+    assert first.traits[1].scale is second.traits[1].scale
+    assert [(trait.value, trait.scale["kind"]) for trait in second.traits] == [(True, "boolean"), (0.5, "score")]
+    for name in ("question_id", "answering_model", "parsing_model"):
+        assert getattr(first, name) is getattr(second, name)
+    assert first.result is None
+    assert first.traits[0].reason == ""
 
 
-@pytest.mark.parametrize("outcome", ["passed", "failed"])
-def test_what_was_extracted_is_kept_of_failed_results_alone(outcome: str) -> None:
-    """It tells a wrong value from one that was not found."""
-    values = {"parsed_gt_response": {"count": 2}, "parsed_llm_response": {"count": 3}}
-    about = result(outcome=outcome)
-    kept = WithoutTexts()(evolve(about, template=TemplatePart(**values, field_results={"count": False})))
-    assert kept.template is not None
-    assert kept.template.field_results == {"count": False}
-    assert kept.template.parsed_llm_response == ({"count": 3} if outcome == "failed" else None)
+@pytest.mark.parametrize("most", [500, 1])
+@given(results=st.lists(strategies.results(), min_size=2, max_size=3))
+@LAW
+def test_a_page_is_the_same_of_results_in_memory_and_of_stored_ones(
+    tmp_path_factory: pytest.TempPathFactory, most: int, results: list[VerificationResult]
+) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "results.jsonl").write_text("".join(f"{record(one)}\n" for one in results), "utf-8")
+    loaded = VerificationResultSet.load(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("karenina_report.page.MOST", most)
+        pages = [report.report_on(folder).read_text("utf-8"), page_of(loaded, folder)]
+    one, other = (re.sub(r"on \d{4}-.*? UTC", "", page) for page in pages)
+    assert one == other
+    assert one.count('<script type="text/plain" class="block">') == (len(loaded) > most)
+
+
+@pytest.mark.parametrize("later", [["a"], ["a", "c"], ["a", "b", "c"], ["b", "a"]])
+def test_results_that_change_meanwhile_give_no_page(tmp_path: Path, later: list[str]) -> None:
+    """Those of a run that has not ended are read from its journal, twice."""
+    readings = iter([["a", "b"], later])
+    stored = StoredResults(read=lambda: map(result, next(readings)), file=tmp_path / "x", directory=tmp_path)
+    with pytest.raises(BenchmarkError, match="changed while their report was made; make it again"):
+        list(chunks(VerificationResultSet(), {}, stored=stored))
 
 
 @given(st.lists(strategies.results(), max_size=3))
@@ -276,7 +298,7 @@ def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
 
 def test_every_item_has_an_address_of_its_own() -> None:
     results = [result(result_id=name) for name in ("a", "a", "b c", "b%20c", "\ud800", "a.2")]
-    found = anchors(results)
+    found = Listing.of(one.metadata for one in results).anchors
     assert len(set(found)) == len(results)
     assert all(re.fullmatch(r"item-[\w.%~-]*", name) for name in found)
 
@@ -746,7 +768,7 @@ def test_drawings_follow_the_order_of_the_table_and_show_its_numbers(tmp_path: P
         for n in range(8)
         for model, outcome in (("oak", "passed"), ("elm", "failed" if n else "passed"))
     ]
-    axes = interval_plot(pairs_of(VerificationResultSet(items), headline_numbers(items))).axes[0]
+    axes = interval_plot(pairs_of(counted(items), headline_numbers(items))).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["oak", "elm"]
     assert axes.yaxis_inverted()
     marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
@@ -755,7 +777,7 @@ def test_drawings_follow_the_order_of_the_table_and_show_its_numbers(tmp_path: P
 
 def test_a_drawing_of_many_items_shows_some_of_them_and_says_so() -> None:
     items = [result(f"q{n}", execution_time=float(n)) for n in range(1000)]
-    axes = seconds_plot(pairs_of(VerificationResultSet(items), headline_numbers(items))).axes[0]
+    axes = seconds_plot(pairs_of(counted(items), headline_numbers(items))).axes[0]
     assert len(axes.lines[0].get_xdata()) <= 250
     assert "some of them" in axes.get_xlabel()
 
@@ -776,7 +798,7 @@ def test_many_pairs_have_marks_of_their_own(tmp_path: Path) -> None:
         )
         for n in range(20)
     ]
-    looks = {look(pair) for pair in pairs_of(VerificationResultSet(items), headline_numbers(items))}
+    looks = {look(pair) for pair in pairs_of(counted(items), headline_numbers(items))}
     assert len(looks) == 20
 
 

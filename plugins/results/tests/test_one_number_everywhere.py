@@ -21,6 +21,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+import scipy
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from karenina_cli.output import Table
@@ -34,8 +35,6 @@ from karenina_runs.results.exports import export_results, ready_format, with_col
 from karenina_runs.results.stored import record, stored_results
 from karenina_vocabulary.evaluation_parts import TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart
-from scipy.stats import norm
-from scipy.stats import t as student
 
 from karenina_core import ModelIdentity, VerificationResultSet
 from karenina_core.testing import application
@@ -224,11 +223,11 @@ def rate_limits(groups: Mapping[str, Sequence[float]]) -> tuple[float, float] | 
     several = any(len(group) > 1 for group in groups.values())
     if rate is None or (several and len(groups) < 2):
         return None, None
-    z, n = norm.ppf(0.975), float(number)
+    z, n = scipy.stats.norm.ppf(0.975), float(number)
     if several:
         error = robust_error(groups)
         n = min(n, rate * (1 - rate) / error**2) if error > 1e-12 else n
-        n = len(groups) if rate in (0, 1) else n * (z / student.ppf(0.975, len(groups) - 1)) ** 2
+        n = len(groups) if rate in (0, 1) else n * (z / scipy.stats.t.ppf(0.975, len(groups) - 1)) ** 2
     centre, scale = rate + z * z / (2 * n), 1 + z * z / n
     spread = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
@@ -237,7 +236,7 @@ def rate_limits(groups: Mapping[str, Sequence[float]]) -> tuple[float, float] | 
 def mean_limits(groups: Mapping[str, Sequence[float]]) -> tuple[float, float] | tuple[None, None]:
     if len(groups) < 2 or robust_error(groups) < 1e-12:
         return None, None
-    middle, half = mean(groups) or 0.0, student.ppf(0.975, len(groups) - 1) * robust_error(groups)
+    middle, half = mean(groups) or 0.0, scipy.stats.t.ppf(0.975, len(groups) - 1) * robust_error(groups)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 

@@ -181,12 +181,10 @@ def test_ids_of_any_length_and_texts_with_nul_are_kept(database: Database) -> No
 
 
 def test_every_view_can_be_asked(database: Database) -> None:
-    database.write(SCORED, *(evolve(r, metadata=evolve(r.metadata, result_id=f"{n:016x}")) for n, r in RANDOM))
+    drawn = enumerate(every(strategies.results(), 20), 1)
+    database.write(SCORED, *(evolve(r, metadata=evolve(r.metadata, result_id=f"{n:016x}")) for n, r in drawn))
     for view in schema.VIEWS:
         assert database.ask(f"SELECT * FROM {view}"), f"nothing is in {view}"
-
-
-RANDOM = list(enumerate(every(strategies.results(), 20), 1))
 
 
 def test_both_have_the_columns_of_the_one_definition() -> None:

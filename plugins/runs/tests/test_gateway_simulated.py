@@ -290,7 +290,7 @@ def down_for_half_a_minute(status: int) -> Provider:
 
 
 @pytest.mark.parametrize(
-    ("workers", "status"), [(1, 500), (2, 0), (8, 500), (8, 0), (200, 500), (200, 502), (200, 503), (200, 504)]
+    ("workers", "status"), [(1, 500), (2, 0), (8, 500), (8, 0), (200, 500), (200, 502), (200, 503), (8, 504)]
 )
 def test_a_storm_of_half_a_minute_costs_hardly_a_call_with_the_default_attempts(workers: int, status: int) -> None:
     """Those whose second attempt failed before several in a row had."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_results.records import record
 from karenina_runs.results.sinks import without_password
-from karenina_runs.results.stored import stored_results
+from karenina_runs.results.stored import StoredResults, stored_results
 
 from karenina_core import Karenina, ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError
@@ -79,6 +80,24 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     file.write_text(file.read_text("utf-8").replace('"replicate":1', '"replicate":"one"'), "utf-8")
     with pytest.raises(BenchmarkError, match=r"results\.jsonl, line 1: not a result: metadata.replicate"):
         list(stored_results(file))
+
+
+def test_metadata_are_read_alone_wherever_they_are_in_a_line(tmp_path: Path) -> None:
+    file = write(tmp_path / "results.jsonl", result("0a"), result("0b"), result("0a", "last"))
+    wanted = [one.metadata for one in stored_results(file)]
+    assert list(stored_results(file).metadata()) == wanted
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    file.write_text("".join(f"{json.dumps(dict(reversed(line.items())))}\n" for line in lines), "utf-8")
+    assert list(stored_results(file).metadata()) == wanted
+    stored = StoredResults(read=lambda: iter([result("0c")]), file=file, directory=tmp_path)
+    assert [about.result_id for about in stored.metadata()] == ["0c"]
+
+
+def test_damaged_metadata_are_named_as_a_damaged_line_is(tmp_path: Path) -> None:
+    file = write(tmp_path / "results.jsonl", result("0a"))
+    file.write_text(file.read_text("utf-8").replace('"replicate":1', '"replicate":"one"'), "utf-8")
+    with pytest.raises(BenchmarkError, match=r"results\.jsonl, line 1: not a result: metadata.replicate"):
+        list(stored_results(file).metadata())
 
 
 def test_memory_does_not_grow_with_the_number_of_results(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_run_of_pytest_that_does_not_use_it_imports_nothing() -> None:
     assert ran.stdout.split() == ["karenina_testing", "karenina_testing.pytest_plugin"]
 
 
-test_conformance_in_one_line = conformance_tests("generate-answer", max_examples=5)
+test_conformance_in_one_line = conformance_tests("jsonl", max_examples=5)
 
 
 def test_a_stage_is_run_on_what_a_test_gives_it() -> None:

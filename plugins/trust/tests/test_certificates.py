@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import scipy
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,6 @@ from karenina_trust.labels.answers import answers_of
 from karenina_trust.labels.file import Label, LabelFile, read_labels
 from karenina_trust.labels.plan import draw
 from karenina_trust.labels.templates import Templates
-from scipy.stats import fisher_exact
 
 from karenina_core import VerificationResultSet
 from karenina_core.errors import ConfigError
@@ -161,7 +161,7 @@ def test_the_chance_of_a_draw_is_fishers(drawn: int, others: int, data: st.DataO
     passes = data.draw(st.integers(0, items))
     seen = data.draw(st.integers(max(0, passes - others), min(drawn, passes)))
     cells = [[seen, drawn - seen], [passes - seen, others - passes + seen]]
-    assert exact_chance(seen, drawn, passes, items) == pytest.approx(fisher_exact(cells).pvalue, rel=1e-7)
+    assert exact_chance(seen, drawn, passes, items) == pytest.approx(scipy.stats.fisher_exact(cells).pvalue, rel=1e-7)
 
 
 def test_labels_of_several_people_on_an_answer_are_one_to_rates_by_class() -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_compare.statistics.inputs import StatisticsError
 from karenina_trust.drift.sequence import BETS, Look, evidence, floor_of, monitored
-from scipy.stats import binom
 
 from .judged_trials import karenina
 from .test_panel_command import labels, results, written
@@ -47,7 +47,7 @@ def test_a_thousand_looks_give_few_false_alarms() -> None:
     error = np.sqrt(so_far * (1 - so_far) / judged)
     naive = int((so_far + 1.645 * error < HARD.mean()).any(axis=1).sum())
     print(f"false alarms: {alarms / WORLDS:.3f}, of a repeated one-sided test with the known mean {naive / WORLDS:.3f}")
-    assert alarms <= binom.ppf(0.99, WORLDS, 0.05)
+    assert alarms <= scipy.stats.binom.ppf(0.99, WORLDS, 0.05)
     assert naive > 3 * alarms
 
 
@@ -57,7 +57,7 @@ def test_the_limit_is_kept_where_the_floor_is_the_very_mean() -> None:
     counts = rng.binomial(ITEMS, 0.8, (WORLDS, LOOKS)).astype(float)
     found = evidence(counts, np.full(counts.shape, float(ITEMS)), 0.8)
     reached = (found >= 20).any(axis=1).mean()
-    assert 0 < reached <= binom.ppf(0.99, WORLDS, 0.05) / WORLDS
+    assert 0 < reached <= scipy.stats.binom.ppf(0.99, WORLDS, 0.05) / WORLDS
 
 
 @pytest.mark.parametrize(("before", "worse", "soon"), [(5, 0.25, 8), (60, 0.25, 12), (5, 0.5, 3)])

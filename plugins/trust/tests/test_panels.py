@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_compare.statistics import StatisticsError
 from karenina_trust.estimators import alt_test, dawid_skene, effective_votes, error_correlation, majority, votes_of
-from scipy.stats import ttest_rel
 
 
 def votes(rng: np.random.Generator, truth: Any, rates: list[float], missing: float = 0.0) -> list[list[float | None]]:
@@ -128,7 +128,7 @@ def test_an_annotator_is_compared_by_a_paired_test_against_the_margin() -> None:
             closer.append(float(machine >= own))
             person.append(float(own >= machine))
         assert (found.annotators[place].judge, found.annotators[place].person) == (np.mean(closer), np.mean(person))
-        p_values.append(float(ttest_rel(np.asarray(person) - 0.15, closer, alternative="less").pvalue))
+        p_values.append(float(scipy.stats.ttest_rel(np.asarray(person) - 0.15, closer, alternative="less").pvalue))
     factor = 3 * sum(1 / k for k in (1, 2, 3))
     assert min(one.p_value for one in found.annotators) <= min(1.0, min(p_values) * factor) + 1e-12
     assert max(one.p_value for one in found.annotators) == pytest.approx(min(1.0, max(p_values) * factor / 3), rel=1e-9)

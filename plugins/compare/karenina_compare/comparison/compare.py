@@ -5,16 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, islice
+from types import MappingProxyType
 
 from karenina_vocabulary.explanations import JUDGED_AGAINST_REFERENCE
 
 from karenina_core.errors import ConfigError, plural
 from karenina_core.values.result import VerificationResult
 
+from ..headline import Headline
 from ..measures import Item, Measure, Measures
 from ..numbers import Planned, doubles, headline_of, planned_of
-from ..question_groups import Cluster, Groups, group_notes, groups_of
-from .details import flipped, ties
+from ..question_groups import Cluster, Groups, Named, first_groups, group_notes, groups_named, groups_of
+from .details import flipped, results_of, ties
 from .rows import Facing, judged, row
 from .sides import Models, Side, matched, paired, sides_of
 from .values import Comparison, Correction, Flip, Pair, Row, Tie
@@ -50,7 +52,7 @@ def compare(
     Raises ConfigError for such items without it, and for metrics and models that are not there."""
     planned = planned_of(a, planned[0]), planned_of(b, planned[1])
     items_a, items_b = ([Item.of(result) for result in own] for own in (a, b))
-    first, second = ([item.result for item in items] for items in (items_a, items_b))
+    first, second = results_of(items_a), results_of(items_b)
     measures = Measures.of([*items_a, *items_b])
     limited = measures.limited(chosen := measures.chosen(metrics))
     sides_a, sides_b = sides_of(items_a, limited, planned[0]), sides_of(items_b, limited, planned[1])
@@ -74,8 +76,8 @@ def compare(
         only_a=tuple(sorted(ids_a - ids_b)),
         only_b=tuple(sorted(ids_b - ids_a)),
         changed=changed,
-        numbers_a=headline_of(_of(items_a, wanted_a), cluster=cluster, planned=planned[0], level=level),
-        numbers_b=headline_of(_of(items_b, wanted_b), cluster=cluster, planned=planned[1], level=level),
+        numbers_a=_numbers(items_a, wanted_a, cluster, planned[0], level),
+        numbers_b=_numbers(items_b, wanted_b, cluster, planned[1], level),
         correction=correction,
         alpha=alpha,
         level=level,
@@ -111,7 +113,7 @@ def compare_models(
     sides = {pair: side for pair, side in sides.items() if pair[0] in wanted}
     facing = _within(sides, chosen, groups_of(listed, cluster), level)
     rows, flips = _judged(facing, correction, alpha)
-    numbers = headline_of(_of(items, set(sides)), cluster=cluster, planned=planned, level=level)
+    numbers = _numbers(items, set(sides), cluster, planned, level)
     return Comparison(
         name_a=name,
         name_b=name,
@@ -130,16 +132,15 @@ def compare_models(
 
 
 def ties_among(
-    items: Sequence[Item], *, cluster: Cluster | None = None, planned: Planned | None = None
+    items: Sequence[Item], *, named: Named = MappingProxyType({}), planned: Planned | None = None
 ) -> tuple[Tie, ...]:
-    """The `ties` that `compare_models` finds by default, in items whose traits have been read, for those who need
-    nothing else of it."""
+    """The `ties` that `compare_models` finds by default, in items that have been read and the groups that they name,
+    for those who need nothing else of it."""
     measures = Measures.of(items)
     chosen = measures.chosen(())
     sides = sides_of(items, measures.limited(chosen), planned)
-    groups = groups_of([item.result for item in items], cluster)
-    rows, _ = _judged(_within(sides, chosen, groups, LEVEL), "holm", ALPHA)
-    return ties(sides, rows, chosen, ALPHA)
+    facing = _within(sides, chosen, first_groups(named), LEVEL)
+    return ties(sides, _rows(facing, "holm", ALPHA), chosen, ALPHA)
 
 
 def _within(sides: Sides, chosen: Sequence[Measure], groups: Groups, level: float) -> list[Facing]:
@@ -191,17 +192,23 @@ def _facing(
 
 
 def _judged(facing: Sequence[Facing], correction: Correction, alpha: float) -> tuple[tuple[Row, ...], tuple[Flip, ...]]:
-    """A row for each measure that is due in items of either side, and the questions that changed, the worst first."""
-    rows = judged([row(one) for one in facing if one.seen(one.a)], correction, alpha)
+    """The rows, and the questions that changed, the worst first."""
     flips = (flip for one in facing for flip in flipped(one))
     places = {"worse": 0, "different": 1, "better": 2}
     order = sorted(flips, key=lambda f: (places[f.change], -abs(f.b - f.a), f.metric, f.question_id, f.pair))
-    return rows, tuple(order)
+    return _rows(facing, correction, alpha), tuple(order)
 
 
-def _of(items: Iterable[Item], taken: set[Models]) -> list[Item]:
-    abouts = ((item, item.result.metadata) for item in items)
-    return [item for item, about in abouts if (about.answering_model, about.parsing_model) in taken]
+def _rows(facing: Sequence[Facing], correction: Correction, alpha: float) -> tuple[Row, ...]:
+    """One for each measure that is due in items of either side."""
+    return judged([row(one) for one in facing if one.seen(one.a)], correction, alpha)
+
+
+def _numbers(
+    items: Iterable[Item], taken: set[Models], cluster: Cluster | None, planned: Planned | None, level: float
+) -> Headline:
+    own = [item for item in items if item.models in taken]
+    return headline_of(own, named=groups_named(results_of(own), cluster), planned=planned, level=level)
 
 
 def _wanted(sides: Iterable[Models], models: set[str], judges: set[str]) -> set[Models]:
@@ -261,5 +268,7 @@ def _notes(measures: Measures, cluster: Cluster | None, *sets: tuple[str, Result
     for _, given, _ in sets:
         notes += getattr(given, "notes", ())
     every = [result for _, _, results in sets for result in results]
-    repeated = [f"{label}{text}" for label, _, results in sets for text in doubles(results)]
-    return tuple(dict.fromkeys((*notes, *group_notes(every, cluster), *repeated)))
+    repeated = [
+        f"{label}{text}" for label, _, results in sets for text in doubles(result.metadata for result in results)
+    ]
+    return tuple(dict.fromkeys((*notes, *group_notes(groups_named(every, cluster)), *repeated)))

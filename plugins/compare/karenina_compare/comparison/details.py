@@ -11,7 +11,7 @@ from karenina_vocabulary.explanations import why
 
 from karenina_core.values.result import VerificationResult
 
-from ..measures import Measure
+from ..measures import Item, Measure
 from ..statistics.multiplicity import rank_ranges, tied_groups
 from .rows import Facing, direction
 from .sides import Models, Side
@@ -23,7 +23,7 @@ EXCERPT = 300
 
 def flipped(facing: Facing) -> Iterator[Flip]:
     """The questions whose mean is not the same on both sides, in the order of their ids: those that the row counts as
-    better and worse."""
+    better and worse. Their items have their results."""
     for question, (one, other) in facing.compared().items():
         a, b = one.mean or 0.0, other.mean or 0.0
         if not direction(a, b):
@@ -35,13 +35,18 @@ def flipped(facing: Facing) -> Iterator[Flip]:
             pair=facing.pair,
             metric=facing.measure.name,
             question_id=question,
-            question=facing.b.items[question][0].metadata.question_text,
+            question=results_of(facing.b.items[question])[0].metadata.question_text,
             a=a,
             b=b,
             change=change,
-            of_a=_answers(facing.a.items[question], a > b),
-            of_b=_answers(facing.b.items[question], b > a),
+            of_a=_answers(results_of(facing.a.items[question]), a > b),
+            of_b=_answers(results_of(facing.b.items[question]), b > a),
         )
+
+
+def results_of(items: Iterable[Item]) -> list[VerificationResult]:
+    """Of items that have them."""
+    return [item.result for item in items if item.result is not None]
 
 
 def _answers(results: Sequence[VerificationResult], good: bool) -> Answers:

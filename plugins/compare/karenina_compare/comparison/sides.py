@@ -9,7 +9,6 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 from karenina_core.errors import ConfigError, did_you_mean
-from karenina_core.values.result import VerificationResult
 
 from ..measures import ABSENT, Item, Measures, Reading, mean
 from ..numbers import Planned
@@ -62,7 +61,7 @@ class Seen:
 class Side:
     """One pair of models of one run."""
 
-    items: Mapping[str, tuple[VerificationResult, ...]] = field(repr=False)
+    items: Mapping[str, tuple[Item, ...]] = field(repr=False)
     """By question, ordered by replicate."""
     seen: Mapping[str, Mapping[str, Seen]] = field(repr=False)
     """By measure and question."""
@@ -72,18 +71,17 @@ def sides_of(items: Iterable[Item], measures: Measures, planned: Planned | None 
     """The items by pair of models. Planned items that are not there are missing where a verdict is due."""
     grouped: dict[Models, list[Item]] = {}
     for item in items:
-        about = item.result.metadata
-        grouped.setdefault((about.answering_model, about.parsing_model), []).append(item)
+        grouped.setdefault(item.models, []).append(item)
     sides = {}
     for models, listed in sorted(grouped.items(), key=lambda pair: pair[0]):
-        results: dict[str, list[VerificationResult]] = {}
+        own: dict[str, list[Item]] = {}
         readings: dict[str, dict[str, list[Reading]]] = {}
-        for item in sorted(listed, key=lambda item: (item.result.metadata.replicate, item.result.metadata.result_id)):
-            question = item.result.metadata.question_id
-            results.setdefault(question, []).append(item.result)
+        for item in sorted(listed, key=lambda item: (item.replicate, item.result_id)):
+            question = item.question_id
+            own.setdefault(question, []).append(item)
             for name, reading in measures.read(item).items():
                 readings.setdefault(name, {}).setdefault(question, []).append(reading)
-        there = Counter(item.result.metadata.question_id for item in listed)
+        there = Counter(item.question_id for item in listed)
         for question in (Counter(planned or {}) - there).elements():
             for name in [name for name in readings if measures.known[name].owner is None]:
                 readings[name].setdefault(question, []).append(Reading(None, ABSENT))
@@ -91,7 +89,7 @@ def sides_of(items: Iterable[Item], measures: Measures, planned: Planned | None 
             name: {question: Seen.of(found) for question, found in of_questions.items()}
             for name, of_questions in readings.items()
         }
-        sides[models] = Side({question: tuple(found) for question, found in results.items()}, seen)
+        sides[models] = Side({question: tuple(found) for question, found in own.items()}, seen)
     return sides
 
 

@@ -20,7 +20,7 @@ from ..summaries.canaries import canaries_in
 from ..summaries.rates import LeftOut, Planned
 from ..summaries.summary import UNPLANNED, Tally
 from .shown import results_html, results_text
-from .stored import StoredSequence, stored_results
+from .stored import StoredResults, StoredSequence, stored_results
 
 K = TypeVar("K")
 
@@ -59,28 +59,27 @@ class VerificationResultSet(Sequence[VerificationResult]):
     _counted: Tally | None = field(default=None, init=False, eq=False, repr=False)
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        app: Karenina | None = None,
-        *,
-        keep: Callable[[VerificationResult], VerificationResult] = lambda result: result,
-    ) -> VerificationResultSet:
-        """Read a run directory, its `results.jsonl`, or a file of any format that holds whole results. `keep` says what
-        stays of each of them, for those who need not all.
+    def load(cls, path: str | Path, app: Karenina | None = None) -> VerificationResultSet:
+        """Read a run directory, its `results.jsonl`, or a file of any format that holds whole results.
 
         Raises BenchmarkError, which names the line that cannot be read.
         """
         stored = stored_results(path, app)
-        ledger = stored.manifest.get("ledger")
+        return evolve(cls.about(stored), results=tuple(stored))
+
+    @classmethod
+    def about(cls, stored: StoredResults) -> VerificationResultSet:
+        """What belongs to a stored run as a whole, with none of its results."""
+        manifest = stored.manifest
+        ledger = manifest.get("ledger")
         try:
-            left_out = tuple(LeftOut(row["question_id"], row["reason"]) for row in stored.manifest["left_out"])
+            left_out = tuple(LeftOut(row["question_id"], row["reason"]) for row in manifest["left_out"])
         except (KeyError, TypeError):
             left_out = ()
         about = (stored.directory, left_out, stored.notes)
-        planned = Planned.of(stored.manifest) if stored.file == stored.directory / RESULTS else None
-        ledger, canaries = ledger if isinstance(ledger, Mapping) else None, canaries_in(stored.manifest)
-        return cls(tuple(map(keep, stored)), *about, ledger=ledger, planned=planned, canaries=canaries)
+        planned = Planned.of(manifest) if stored.file == stored.directory / RESULTS else None
+        ledger, canaries = ledger if isinstance(ledger, Mapping) else None, canaries_in(manifest)
+        return cls((), *about, ledger=ledger, planned=planned, canaries=canaries)
 
     @overload
     def __getitem__(self, index: int) -> VerificationResult: ...

@@ -8,9 +8,10 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, overload
+from typing import Any, BinaryIO, NamedTuple, TypeVar, overload
 
 from attrs import define, field, fields, frozen, has
 from karenina_calls.files.bounded import MOST_BYTES, read_json
@@ -20,7 +21,7 @@ from karenina_core.errors import BenchmarkError, ConfigError, RunDirectoryError
 from karenina_core.log import get_logger
 from karenina_core.plugin.application import Karenina, current
 from karenina_core.values.convert import structure, unstructure
-from karenina_core.values.result import VerificationResult
+from karenina_core.values.result import MetadataPart, VerificationResult
 
 from ..files.run_files import MANIFEST, RESULTS
 from .exports import suffix_format
@@ -35,6 +36,9 @@ BEGINNING = re.compile(
     rb'\{"metadata":\{"question_id":' + TEXT + rb',"template_id":' + TEXT + rb',"result_id":"([0-9a-f]+)"'
 )
 """How a line begins that karenina wrote: its id is known without reading the rest."""
+METADATA, FIRST = b'{"metadata":', json.JSONDecoder()
+"""What it begins with in any case, and what reads the value that follows."""
+R = TypeVar("R")
 MOST_LEVELS = 150
 """Of mappings and lists in one another, the result itself included. Chosen: far more than tools return, and far fewer
 than Python can follow, which ends at 1,000 calls in one another."""
@@ -51,6 +55,8 @@ class StoredResults:
     """
 
     read: Callable[[], Iterator[VerificationResult]] = field(repr=False)
+    lines: StoredSequence | None = field(default=None, repr=False)
+    """Those of a file of JSON lines."""
     file: Path
     directory: Path
     notes: tuple[str, ...] = ()
@@ -60,6 +66,12 @@ class StoredResults:
 
     def __iter__(self) -> Iterator[VerificationResult]:
         return self.read()
+
+    def metadata(self) -> Iterator[MetadataPart]:
+        """The metadata of each result; of a file of JSON lines without reading the rest of it."""
+        if self.lines is not None:
+            return self.lines.metadata()
+        return (result.metadata for result in self)
 
 
 def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResults:
@@ -100,7 +112,8 @@ def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResul
         raise BenchmarkError(
             f"the results {file} cannot be read: {error.strerror or error}; give a run directory or its {RESULTS}"
         ) from error
-    return found(read=StoredSequence(file, index).lines, notes=notes)
+    sequence = StoredSequence(file, index)
+    return found(read=sequence.lines, lines=sequence, notes=notes)
 
 
 class LineIndex(NamedTuple):
@@ -174,6 +187,15 @@ def read_line(file: Path, number: int, line: bytes) -> VerificationResult:
         ) from error
 
 
+def _metadata(file: Path, number: int, line: bytes) -> MetadataPart:
+    """That of the result in a line, which begins with it where karenina wrote it. Raises BenchmarkError."""
+    if line.startswith(METADATA):
+        with suppress(ValueError, ConfigError, RecursionError):  # which the whole line explains
+            found, _ = FIRST.raw_decode(line.decode("utf-8"), len(METADATA))
+            return structure(found, MetadataPart)
+    return read_line(file, number, line).metadata
+
+
 def _of_journal(journal: Path) -> Iterator[VerificationResult]:
     """Results in the order of the plan. Raises BenchmarkError where the journal cannot be read."""
     from ..journal.reader import JournalReader  # SQLite is only needed here
@@ -219,7 +241,7 @@ class StoredSequence(Sequence[VerificationResult]):
             return StoredSequence(self._file, known, places[index], self._state)
         if self._read is not None:
             return self._read[index]
-        return next(self._read_lines(known, [places[index]]))
+        return next(self._read_lines(known, [places[index]], read_line))
 
     def __iter__(self) -> Iterator[VerificationResult]:
         if self._read is None and len(self) <= MOST_KEPT:
@@ -228,7 +250,7 @@ class StoredSequence(Sequence[VerificationResult]):
 
     def lines(self) -> Iterator[VerificationResult]:
         """One after the other: none is kept."""
-        return self._read_lines(*self._known())
+        return self._read_lines(*self._known(), read_line)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str):
@@ -248,12 +270,18 @@ class StoredSequence(Sequence[VerificationResult]):
             self._places = range(len(self._index.offsets))
         return self._index, self._places
 
-    def _read_lines(self, known: LineIndex, places: Sequence[int]) -> Iterator[VerificationResult]:
+    def metadata(self) -> Iterator[MetadataPart]:
+        """That of each result, without reading the rest where it comes first."""
+        return self._read_lines(*self._known(), _metadata)
+
+    def _read_lines(
+        self, known: LineIndex, places: Sequence[int], read: Callable[[Path, int, bytes], R]
+    ) -> Iterator[R]:
         with self._opened() as lines:
             for place in places:
                 if lines.tell() != (offset := known.offsets[place]):
                     lines.seek(offset)
-                yield read_line(self._file, known.numbers[place], lines.readline())
+                yield read(self._file, known.numbers[place], lines.readline())
 
     def _opened(self) -> BinaryIO:
         try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define, evolve, field, frozen
 
+from karenina_core.values.outcome import OutcomeName
 from karenina_core.values.result import MetadataPart, VerificationResult
 
 from .intervals import Clusters, Estimate, mean_of, rate_of
@@ -27,7 +28,16 @@ def _shared(items: int, decided: int, passed: int, credits: int) -> tuple[int, i
     return items, decided, passed, credits
 
 
-def is_due(about: MetadataPart) -> bool:
+class Ended(Protocol):
+    """What says how an item ended: metadata, or what is kept of them."""
+
+    @property
+    def outcome(self) -> OutcomeName: ...
+    @property
+    def evaluation_mode(self) -> str: ...
+
+
+def is_due(about: Ended) -> bool:
     """Whether a verdict is due: not where only a rubric is evaluated, whatever a check or a guard says of the item."""
     return about.evaluation_mode != "rubric_only" and about.outcome != "scored"
 

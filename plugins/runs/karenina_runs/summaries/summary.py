@@ -134,8 +134,11 @@ class Tally:
     def _replicate(self) -> tuple[Counter[str], RateTally]:
         return Counter(), RateTally(len(self.planned.pairs), self.planned.questions)
 
-    def add(self, result: VerificationResult, position: int | None = None) -> None:
-        """`position` is the result's place among all; by default they come in their order."""
+    def add(
+        self, result: VerificationResult, position: int | None = None, traits: Sequence[TraitOutcome] | None = None
+    ) -> None:
+        """`position` is the result's place among all; by default they come in their order. `traits` are its own, where
+        they have been read."""
         about = result.metadata
         self._begun[about.question_id] = there = self._begun.get(about.question_id, 0) + 1
         if there == len(self.planned.replicates) * len(self.planned.pairs):
@@ -151,7 +154,8 @@ class Tally:
         self.models["parsing"][pair[1]] = about.parsing.model_name
         if (found := self.pairs.get(pair)) is None:
             found = self.pairs[pair] = self._pair()
-        traits = read_traits(result.rubric) if result.rubric is not None else []
+        if traits is None:
+            traits = read_traits(result.rubric)
         found.add(result, earned, traits, position)
         self._add_parts(result, traits)
         for source in sources_noted(about.warnings) if about.warnings else ():

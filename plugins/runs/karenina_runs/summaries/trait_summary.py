@@ -17,6 +17,7 @@ from karenina_core.values.result import VerificationResult
 from .exact import ExactSum
 
 Line = dict[str, Any]
+_encode = json.JSONEncoder(sort_keys=True, default=str).encode
 MOST_TEXTS = 5
 """Different texts that are counted one by one. Chosen: a row of a table has room for them."""
 
@@ -179,8 +180,7 @@ class TraitTally:
             self.first[trait.name] = min((position, place), self.first.get(trait.name, (position, place)))
             scale = None
             if trait.kind is not None or trait.scale:
-                about = {"type": trait.type, "kind": _kind(trait), **trait.scale}
-                scale = json.dumps(about, sort_keys=True, default=str)
+                scale = _encode({"type": trait.type, "kind": _kind(trait), **trait.scale})
             key = (scale, trait.type if scale is None else None)
             named = self.met.setdefault(trait.name, {})
             if (alike := named.get(key)) is None:
