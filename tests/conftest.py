@@ -17,9 +17,9 @@ import pytest
 from hypothesis import settings
 
 ALLOWED = Path(__file__).parent / "skips.txt"
-EXAMPLES = 50
-"""What hypothesis draws without `--long` for a test that names no number of its own: half of what it draws by itself.
-Chosen for the time of the suite."""
+EXAMPLES = 30
+"""What hypothesis draws without `--long` for a test that names no number of its own: a third of what it draws by
+itself. Chosen for the time of the suite."""
 FEW = 15
 """What is drawn with `--hypothesis-profile karenina-few`: .ci/run looks with it at other versions of what is needed."""
 for name, examples in (("karenina-short", EXAMPLES), ("karenina-few", FEW)):
