@@ -95,6 +95,8 @@ def problems(docs: Path, pages: Sequence[Page]) -> Iterator[str]:
     """What is wrong with the map."""
     there = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")} - {"index.md"}
     paths = [page.path for page in pages]
+    needed = {"reference/plugin-directory.md", "reference/api.md"} if docs == REPOSITORY / "docs" else set()
+    yield from (f"index.md does not list {path}, below which pages are made" for path in sorted(needed - set(paths)))
     yield from (f"index.md does not list {path}" for path in sorted(there - set(paths)))
     yield from (f"index.md lists {path}, which is not there" for path in sorted(set(paths) - there))
     yield from (f"index.md lists {path} twice" for path in sorted({path for path in paths if paths.count(path) > 1}))

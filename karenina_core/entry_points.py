@@ -10,15 +10,18 @@ from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, EntryPoints, entry_points
 from typing import Any
 
+UNKNOWN = "an unknown package"
+
 
 def installed_entry_points(group: str) -> EntryPoints:
-    """The entry points of a group. Metadata of packages is read again when a folder of `sys.path` has changed."""
+    """The entry points of a group. Metadata is read again when a package was added to a folder of `sys.path` or taken
+    from it, not when its files are edited in place."""
     return _of_group(group, tuple((path, _changed(path)) for path in sys.path))
 
 
 def owner(point: EntryPoint) -> str:
     """The distribution that an entry point is from."""
-    return name_and_version(point.dist)[0] if point.dist else "an unknown package"
+    return name_and_version(point.dist)[0] if point.dist else UNKNOWN
 
 
 @lru_cache

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from attrs import evolve, field, frozen
 from stevedore.named import NamedExtensionManager
 
-from ..entry_points import installed_entry_points, name_and_version
+from ..entry_points import UNKNOWN, installed_entry_points, name_and_version
 from ..errors import PluginError, one_line
 from .api import check_api, declared_api, written_api
 
@@ -57,7 +57,7 @@ def discover(group: str = GROUP) -> list[Source]:
     """The entry points of a group, sorted by name and owner. An entry point that is visible twice is listed once."""
     sources: dict[tuple[str, str, str], Source] = {}
     for point in installed_entry_points(group):
-        name, version = name_and_version(point.dist) if point.dist else ("unknown", "")
+        name, version = name_and_version(point.dist) if point.dist else (UNKNOWN, "")
         sources.setdefault((point.name, name, point.value), Source(point.name, name, version, point))
     return [sources[key] for key in sorted(sources)]
 

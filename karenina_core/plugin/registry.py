@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter
 from typing import Any, ClassVar, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from attrs import field, frozen
 
@@ -137,8 +138,10 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
         missing = [name for name in self.needs if not isinstance(thing, str) and not hasattr(thing, name)]
         if missing:
             raise PluginError(f"{thing!r} is no {self.kind}: it has no {', '.join(missing)}; {self.remedy}")
-        if self.calls and isinstance(thing, type) and (wrong := "; ".join(misfits(thing, tuple(self.calls.items())))):
-            raise PluginError(wrong)
+        if self.calls and isinstance(thing, type) and _fitting.get(thing) is not type(self):
+            if wrong := "; ".join(misfits(thing, self.calls)):
+                raise PluginError(wrong)
+            _fitting[thing] = type(self)
         return thing
 
     def load(self, name: str) -> T:
@@ -170,6 +173,8 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
 
 
 Kind = type[Registry[Any]]
+_fitting: WeakKeyDictionary[type, Kind] = WeakKeyDictionary()
+"""Classes that are of a kind, which every application registers again."""
 
 
 def resolve_drafts(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import did_you_mean
 
-Calls = tuple[tuple[str, tuple[str, ...]], ...]
 CLOSE = 2
 """Letters that a misspelt name may have more or fewer; chosen: `require`, `include_when`."""
 
@@ -24,14 +22,9 @@ def place(thing: Any) -> str:
     return f"{'/'.join(parts[-1 - name.count('.') - (parts[-1] == '__init__.py') :])}:{line}: "
 
 
-@lru_cache  # of installed classes, which every application checks
-def misfits(cls: type, calls: Calls) -> tuple[str, ...]:
+def misfits(cls: type, calls: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """Methods that cannot be called with these arguments, or are abstract, and attributes that are misspelt."""
-    return tuple(_misfits(cls, calls))
-
-
-def _misfits(cls: type, calls: Calls) -> Iterator[str]:
-    for name, given in calls:
+    for name, given in calls.items():
         function = getattr(cls, name, None)
         line = f"def {name}({', '.join(('self', *given))})"
         if not callable(function) or getattr(function, "__isabstractmethod__", False):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -122,6 +123,19 @@ def test_a_cancelled_wait_leaves_no_limit_standing() -> None:
 
     ended, at, waited = run_in_virtual_time(limited(1.0, work))
     assert (ended, at, waited) == (False, 4.0, 3.0)
+
+
+def test_a_wait_that_is_abandoned_when_no_loop_runs_any_more_ends_quietly() -> None:
+    async def main() -> list[Coroutine[Any, Any, None]]:
+        plain = waiting(1.0)
+        plain.send(None)
+        async with time_limit(1.0):
+            limited = waiting(1.0)
+            limited.send(None)
+        return [plain, limited]
+
+    for abandoned in asyncio.run(main()):
+        abandoned.close()
 
 
 def test_a_task_that_outlives_the_limit_may_still_wait() -> None:

@@ -54,8 +54,9 @@ def source_help(point: EntryPoint, longest: int) -> str:
         path = origin.parent.joinpath(*rest) if rest else origin.with_suffix("")
         source = path / "__init__.py" if path.is_dir() and rest else path.with_suffix(".py")
         code = source.read_bytes()
-        above = code.decode(errors="replace").partition(f"\ndef {point.attr}(")[0].rpartition("\n\n")[2]
-        if len(plain := SHORT.findall(above)) == 1:
+        before, found, _ = code.decode(errors="replace").partition(f"\ndef {point.attr}(")
+        above = before.rpartition("\n\n")[2]
+        if found and above[0] == "@" and "#" not in above and len(plain := SHORT.findall(above)) == 1:
             return click.Command(None, help=plain[0]).get_short_help_str(longest)
         tree = ast.parse(code)
     except (ImportError, OSError, RecursionError, SyntaxError, ValueError):  # of another package

@@ -90,6 +90,12 @@ def test_strangers_commands_are_listed_without_being_imported(run: Run, install:
         ('def command():\n    """Do something odd.\n\n    At length."""', "Do something odd."),
         ('@group.command("odd", help="Do it\\nnow.")\ndef command():\n    """Not this."""', "Do it now."),
         ('@command(short_help="Short.", help="Long.")\ndef command(): ...', "Short."),
+        ('# @command(short_help="Before.")\n@command(help="Now.")\ndef command(): ...', "Now."),
+        ('@other(short_help="Of another one.")\ndef other(): ...\n\ncommand = made_elsewhere()', ""),
+        (
+            '@other(short_help="Of another one.")\r\ndef other(): ...\r\n\r\n@x(help="Mine.")\r\ndef command(): ...',
+            "Mine.",
+        ),
         ("def command(): ...", ""),
         ("command = made_elsewhere()", ""),
         ('def other():\n    """Of another one."""', ""),

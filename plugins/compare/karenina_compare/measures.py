@@ -146,7 +146,10 @@ class ItemMaker:
         value, scale = trait.value, self._scales.get(trait.name)
         if scale != trait.scale or scale is None:
             scale = self._scales[trait.name] = trait.scale
-        value = "" if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = ""
+        elif isinstance(value, Mapping):
+            value = {name: part for name, part in value.items() if _numeric(part) is not None}
         whole = value is None or isinstance(value, str | int)
         key = (trait.name, trait.kind, trait.state, type(value), value, id(scale)) if whole else ()
         if (known := self._traits.get(key)) is not None:

@@ -39,13 +39,14 @@ MET = {True: "✓ met", False: "✗ not met"}
 def item_view(
     result: VerificationResult,
     anchor: str,
-    siblings: Sequence[Sibling] = (),
+    siblings: tuple[Sequence[Sibling], int] = ((), 0),
     workspace: Mapping[str, Any] | None = None,
     calls: ItemCalls = ItemCalls(),  # noqa: B008  # it cannot change
     traits: Sequence[TraitOutcome] | None = None,
 ) -> SimpleNamespace:
-    """Everything about one result, as `item.html` names it; `workspace` is what the run says about the files that its
-    agent left, `calls` are those that the page has of it, and `traits` those of the result where they have been read.
+    """Everything about one result, as `item.html` names it; `siblings` are as `Listing` gives them, `workspace` is
+    what the run says about the files that its agent left, `calls` are those that the page has of it, and `traits` those
+    of the result where they have been read.
     """
     metadata, generation, template = result.metadata, result.generation, result.template
     read = judged_text(result)
@@ -90,7 +91,8 @@ def item_view(
         calls=calls,
         facts=_facts(result, workspace or {}),
         extensions=as_json(result.added) if result.added else "",
-        siblings=siblings,
+        siblings=siblings[0],
+        more_siblings=siblings[1],
     )
 
 

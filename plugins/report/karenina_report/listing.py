@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import quote
@@ -14,13 +14,15 @@ from attrs import define, field
 
 from karenina_core.errors import BenchmarkError
 from karenina_core.values.identity import ModelIdentity
-from karenina_core.values.result import MetadataPart
+from karenina_core.values.result import MetadataPart, VerificationResult
 
 from .outcomes import KINDS, OutcomeKind
 
 ORDER = tuple(KINDS.values())
 NUMBER = {name: number for number, name in enumerate(KINDS)}
 
+SIBLINGS = 24
+"""Other answers that an item leads to; chosen: three lines of a page."""
 CHANGED = "the results changed while their report was made; make it again"
 
 
@@ -45,7 +47,7 @@ class Listing:
     """Answering models and judges by their names in the metadata, in the order in which they first occur."""
     _outcome_of: array[int] = field(factory=lambda: array("B"), init=False)
     _pair_of: array[int] = field(factory=lambda: array("l"), init=False)
-    _replicate_of: array[int] = field(factory=lambda: array("l"), init=False)
+    _replicate_of: list[int] = field(factory=list, init=False)
 
     @classmethod
     def of(cls, abouts: Iterable[MetadataPart]) -> Listing:
@@ -75,10 +77,25 @@ class Listing:
     def __len__(self) -> int:
         return len(self.anchors)
 
-    def check(self, place: int, about: MetadataPart) -> None:
-        """Raises BenchmarkError where the results are others than those that are listed."""
-        if place >= len(self) or not self.anchors[place].startswith(_anchor(about.result_id)):
+    def of_these(self, results: Iterable[VerificationResult]) -> Iterator[VerificationResult]:
+        """The results that are listed, which are read once more; those that a run has added since are left out. Raises
+        BenchmarkError where one is gone or is another one now."""
+        place = 0
+        for result in results:
+            if place < len(self) and self._is_at(place, result.metadata):
+                place += 1
+                yield result
+        if place < len(self):
             raise BenchmarkError(CHANGED)
+
+    def _is_at(self, place: int, about: MetadataPart) -> bool:
+        name, plain = self.anchors[place], _anchor(about.result_id)
+        return (
+            (name == plain or name.rpartition(".")[0] == plain)
+            and self.outcome(place).name == about.outcome
+            and self._replicate_of[place] == about.replicate
+            and list(self.pairs)[self._pair_of[place]] == (about.answering_model, about.parsing_model)
+        )
 
     def outcome(self, place: int) -> OutcomeKind:
         return ORDER[self._outcome_of[place]]
@@ -104,13 +121,12 @@ class Listing:
         """Those that occur, in the order of `KINDS`."""
         return [ORDER[number] for number in sorted(set(self._outcome_of))]
 
-    def siblings(self, question: str, place: int) -> list[Sibling]:
-        """The other answers to the question of an item."""
-        return [
-            Sibling(self.anchors[other], self.outcome(other), self._labelled(other))
-            for other in self.questions[question]
-            if other != place
-        ]
+    def siblings(self, question: str, place: int) -> tuple[list[Sibling], int]:
+        """Other answers to the question of an item, the first of them, and how many more there are."""
+        places = self.questions[question]
+        first = [other for other in places[: SIBLINGS + 1] if other != place][:SIBLINGS]
+        listed = [Sibling(self.anchors[other], self.outcome(other), self._labelled(other)) for other in first]
+        return listed, len(places) - 1 - len(listed)
 
     def _labelled(self, place: int) -> str:
         label, replicate = self.labels[self._pair_of[place]], self._replicate_of[place]

@@ -7,6 +7,7 @@ import hashlib
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain, islice
@@ -25,12 +26,12 @@ from karenina_vocabulary.rubric_part import read_traits
 from markupsafe import Markup
 
 from karenina_core import VerificationResult, __version__
-from karenina_core.errors import BenchmarkError, RunDirectoryError
+from karenina_core.errors import RunDirectoryError
 
 from .calls import ItemCalls, folding
 from .counts import Counts, packed
 from .items import item_view
-from .listing import CHANGED, Listing
+from .listing import Listing
 from .markup import badge, begin, finalized, long, plain, table, trait_row, written_out
 from .outcomes import KINDS
 from .overview import FailureRow, overview_of
@@ -124,6 +125,8 @@ def written(file: Path, pieces: Iterable[str]) -> Path:
     try:
         with replacing(file) as page:
             page.writelines(piece.encode("utf-8") for piece in pieces)
+    except RunDirectoryError:
+        raise
     except OSError as error:
         raise RunDirectoryError(
             f"the report {file} cannot be written: {error.strerror}; choose another place (-o FILE)"
@@ -168,12 +171,25 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+@contextmanager
+def _room() -> Iterator[None]:
+    """Raises RunDirectoryError that says where room is missing."""
+    try:
+        yield
+    except OSError as error:
+        raise RunDirectoryError(
+            f"a report keeps its items in a temporary file, which cannot be written: {error.strerror}; make room in "
+            "the folder for temporary files, or let the variable TMPDIR name another one"
+        ) from error
+
+
 class _Kept:
     """Pieces of the page in a file without a name, until their turn comes."""
 
     def __enter__(self) -> _Kept:
-        self._file = TemporaryFile()
         self._sizes = array("l")
+        with _room():
+            self._file = TemporaryFile()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -181,7 +197,8 @@ class _Kept:
 
     def keep(self, pieces: Iterable[str]) -> None:
         for piece in pieces:
-            self._sizes.append(self._file.write(piece.encode("utf-8")))
+            with _room():
+                self._sizes.append(self._file.write(piece.encode("utf-8")))
 
     def __iter__(self) -> Iterator[str]:
         self._file.seek(0)
@@ -216,9 +233,7 @@ def _items(
     """Anchor, summary and details of every item, which are HTML; it is counted meanwhile."""
     listing = counts.listing
     summary, details = map(_of_items().get_template, ("summary.html", "item.html"))
-    place = -1
-    for place, result in enumerate(results):
-        listing.check(place, result.metadata)
+    for place, result in enumerate(listing.of_these(results)):
         traits = read_traits(result.rubric)
         counts.add(result, traits)
         about = result.metadata
@@ -227,5 +242,3 @@ def _items(
         view = item_view(result, anchor, siblings, files, calls(result), traits)
         shared = {"item": view, "several_judges": listing.several_judges}
         yield anchor, summary.render(shared), details.render(shared)
-    if place + 1 < len(listing):
-        raise BenchmarkError(CHANGED)

@@ -9,7 +9,9 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -34,9 +36,8 @@ from karenina_report.plots import LONGEST_NAME, interval_plot, look, seconds_plo
 from karenina_report.texts import LONGEST, without_secrets
 from karenina_results.columns.shared import failure_of
 from karenina_results.records import record
-from karenina_runs.plan.items import LeftOut
 from karenina_runs.results.stored import StoredResults
-from karenina_runs.summaries.rates import Planned
+from karenina_runs.summaries.rates import LeftOut, Planned
 from karenina_runs.summaries.summary import summarize
 from karenina_runs.workspaces.workspace_capture import WORKSPACES, CaptureRow, append_row
 from karenina_testing import strategies
@@ -149,6 +150,13 @@ def test_items_of_the_overview_share_what_they_have_alike() -> None:
     assert first.traits[0].reason == ""
 
 
+def test_of_traits_with_fields_the_overview_keeps_numbers_alone() -> None:
+    scales = {"facts": {"type": "llm", "kind": "template"}}
+    rubric = RubricPart(llm_trait_scores={"facts": {"good": True, "parts": 3, "said": "x" * 9}}, trait_scales=scales)
+    (item,) = counted([evolve(result(), rubric=rubric)]).items
+    assert [trait.value for trait in item.traits] == [{"good": True, "parts": 3}]
+
+
 @pytest.mark.parametrize("most", [500, 1])
 @given(results=st.lists(strategies.results(), min_size=2, max_size=3))
 @LAW
@@ -166,13 +174,48 @@ def test_a_page_is_the_same_of_results_in_memory_and_of_stored_ones(
     assert one.count('<script type="text/plain" class="block">') == (len(loaded) > most)
 
 
-@pytest.mark.parametrize("later", [["a"], ["a", "c"], ["a", "b", "c"], ["b", "a"]])
-def test_results_that_change_meanwhile_give_no_page(tmp_path: Path, later: list[str]) -> None:
-    """Those of a run that has not ended are read from its journal, twice."""
-    readings = iter([["a", "b"], later])
-    stored = StoredResults(read=lambda: map(result, next(readings)), file=tmp_path / "x", directory=tmp_path)
+def read_as(folder: Path, *readings: Iterable[VerificationResult]) -> StoredResults:
+    """Results that are others each time they are read, as those of a run that has not ended may be."""
+    turns = iter(readings)
+    return StoredResults(read=lambda: iter(next(turns)), file=folder / "x", directory=folder)
+
+
+A, B = result("a"), result("b")
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        *([A], [A, result("c")], [B, A], [A, result("b.2")], [A, result("b", outcome="failed")]),
+        *([A, result("b", replicate=2)], [A, result("b", answering=ModelIdentity("manual", "elm"))]),
+    ],
+)
+def test_results_that_change_meanwhile_give_no_page(tmp_path: Path, later: list[VerificationResult]) -> None:
     with pytest.raises(BenchmarkError, match="changed while their report was made; make it again"):
-        list(chunks(VerificationResultSet(), {}, stored=stored))
+        list(chunks(VerificationResultSet(), {}, stored=read_as(tmp_path, [A, B], later)))
+
+
+def test_results_that_a_run_adds_meanwhile_are_left_out(tmp_path: Path) -> None:
+    more = [result("0"), A, result("ab"), B, result("c")]
+    texts = ["".join(chunks(VerificationResultSet(), {}, stored=read_as(tmp_path, [A, B], r))) for r in ([A, B], more)]
+    one, other = (re.sub(r"on \d{4}-.*? UTC", "", text) for text in texts)
+    assert one == other
+
+
+def test_an_item_leads_to_some_other_answers_and_says_how_many_more_there_are(tmp_path: Path) -> None:
+    text = page_of([result(replicate=n, result_id=f"r{n}") for n in range(1, 31)], tmp_path)
+    first, *_, last = re.findall(r'<p class="siblings">.*?</p>', text)
+    for row, missing in ((first, 1), (last, 30)):
+        assert re.findall(r'href="#item-r(\d+)"', row) == [str(n) for n in range(1, 26) if n != missing][:24]
+        assert row.endswith("and 5 more</p>")
+
+
+def test_where_no_temporary_file_can_be_written_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(RunDirectoryError, match=r"temporary file, which cannot be written: No such file .*TMPDIR"):
+        page_of([A], tmp_path)
 
 
 @given(st.lists(strategies.results(), max_size=3))

@@ -16,7 +16,7 @@ import pytest
 from attrs import evolve
 from karenina_calls.plugin_code import code_digest, libraries_of, library_digest
 from karenina_calls.tools.tool_servers import address_digest
-from karenina_runs.folder.fingerprint import _model, differences, digest_of, fingerprint, other_tools, version_of
+from karenina_runs.folder.fingerprint import _model, differences, digest_of, fingerprint, other_tools
 
 from karenina_core import LLMRubricTrait, ModelConfig, Rubric, VerificationConfig, hookimpl, neutral
 from karenina_core.errors import WorkspaceError
@@ -282,8 +282,7 @@ def test_a_core_that_is_not_installed_has_no_version_and_says_so(world: Make, mo
         raise PackageNotFoundError(distribution)
 
     before = of(world())
-    monkeypatch.setattr("karenina_runs.folder.fingerprint.version", not_found)
-    monkeypatch.setattr("karenina_runs.folder.fingerprint.version_of", version_of.__wrapped__)  # it knows it already
+    monkeypatch.setattr("karenina_runs.folder.fingerprint._version", not_found)
     told = f"was version {version('karenina-core')} and is not installed"
     assert any(line.endswith(told) for line in differences(before, of(world())))
 

@@ -55,7 +55,7 @@ def rehearsal_problems(cls: type[BaseAnswer]) -> list[str]:
         primitive: Any = verification.primitive
         if verification.kind == "trace" or not (primitive.uses_ground_truth and primitive.matches_ground_truth):
             continue
-        if derives(type(verification.primitive), _THRESHOLDS) and primitive.exclusive:
+        if derives(type(verification.primitive), *_THRESHOLDS) and primitive.exclusive:
             continue
         if problem := _problem(cls, name, verification):
             problems.append(f"field {name!r}: {problem}")
@@ -118,7 +118,7 @@ def _judge_forms(verification: Verification) -> list[Any]:
     forms = [plain(expected)]
     if isinstance(expected, bool | int | float):
         forms.append(json.dumps(forms[0]))  # for a field of text
-    if derives(type(primitive), (DateMatch, DateTolerance)):
+    if derives(type(primitive), DateMatch, DateTolerance):
         format_ = getattr(primitive, "format", None)
         if format_ and isinstance(expected, str):
             return [*forms, datetime.datetime.strptime(expected.strip(), format_).date().isoformat()]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
+import weakref
 from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
@@ -115,6 +117,18 @@ BY_NAME: dict[str, st.SearchStrategy[VerificationPrimitive]] = {
     ),
     "TraceRegex": st.builds(TraceRegex, PATTERNS, st.none() | st.integers(1, 9), scope=SCOPES),
 }
+
+
+def test_classes_of_templates_that_are_gone_are_not_kept() -> None:
+    @frozen
+    class Own(NumericTolerance):
+        pass
+
+    left = weakref.ref(Own)
+    assert primitive_from_spec(to_spec(Own(0.1)), {"Own": Own}) == Own(0.1)
+    del Own
+    gc.collect()
+    assert left() is None
 
 
 def test_every_primitive_has_a_strategy_here() -> None:

@@ -84,11 +84,14 @@ def standing_still(work: Awaitable[T]) -> Generator[Any, Any, T]:
     Most of it need not wait at all: the limits are only touched once something else has its turn.
     """
     clocks, steps = _running.get(), work.__await__()
+    if not clocks:
+        return (yield from steps)
     try:
         turn = next(steps)
     except StopIteration as done:
         return cast("T", done.value)
-    begun = asyncio.get_running_loop().time()
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
     for clock in clocks:
         clock.stop(begun)
     try:
@@ -102,7 +105,7 @@ def standing_still(work: Awaitable[T]) -> Generator[Any, Any, T]:
     except StopIteration as done:
         return cast("T", done.value)
     finally:
-        ended = asyncio.get_running_loop().time()
+        ended = loop.time()  # no loop may be running, where the work is abandoned
         for clock in clocks:
             clock.go_on(ended)
 

@@ -202,11 +202,14 @@ def _used(prepared: Prepared) -> set[str]:
     return used | {impl.plugin_name for impl in changing if not is_neutral(impl.function)}
 
 
-@cache
+_version = cache(version)
+"""To parse the metadata takes a millisecond. That something is not installed is not kept: it may be soon."""
+
+
 def version_of(distribution: str) -> str:
     """The version of a distribution, or that it is not installed."""
     try:
-        return version(distribution)
+        return _version(distribution)
     except PackageNotFoundError:
         return "not installed"
 

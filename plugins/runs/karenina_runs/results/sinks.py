@@ -68,7 +68,7 @@ def make_sink(app: Karenina, uri: str) -> Sink:
     except Exception as error:
         where = place_of(error, app.module_of(app.sinks[name].plugin))
         raise PluginError(f"sink {without_password(uri)!r} cannot be made: {one_line(error)}{where}") from error
-    wrong = [*misfits(cast(type, made.__class__), tuple(CALLS.items()))]
+    wrong = [*misfits(type(made), CALLS)]
     methods = [] if wrong else [getattr(type(made), method) for method in CALLS]
     plain = [method for method in methods if not iscoroutinefunction(unwrap(method))]
     wrong += [f"{place(method)}{method.__qualname__} has to be `async def`" for method in plain]

@@ -11,8 +11,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from datetime import date
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+from weakref import WeakKeyDictionary
 
 import attrs
 
@@ -66,9 +66,13 @@ class VerificationPrimitive(ABC):
         return  # any value will do, unless a primitive knows better
 
 
-derives = lru_cache(maxsize=512)(issubclass)
-"""`issubclass`, which takes long for classes with abstract methods, as primitives are."""
+def derives(cls: type, *bases: type) -> bool:
+    """`issubclass`, which takes long for classes with abstract methods, as primitives are."""
+    return not frozenset(bases).isdisjoint(cls.__mro__)
+
+
 Validator = Callable[[object, Any, Any], None]
+T = TypeVar("T")
 
 
 def is_number(value: Any) -> bool:
@@ -184,13 +188,33 @@ def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> Verificati
     return made
 
 
-@lru_cache(maxsize=256)
+def _once(function: Callable[[type], T]) -> Callable[[type], T]:
+    """The same, but called once for each class. It keeps no class: those of templates come and go."""
+    known: WeakKeyDictionary[type, T] = WeakKeyDictionary()
+
+    def found(cls: type) -> T:
+        if (said := known.get(cls)) is None:
+            said = known[cls] = function(cls)
+        return said
+
+    return found
+
+
+@_once
 def _parameters(cls: type) -> tuple[KeysView[str], frozenset[str]]:
     """What a primitive can be given by name, in order, and what it has to be."""
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     found = [parameter for parameter in inspect.signature(cls).parameters.values() if parameter.kind in by_name]
     required = frozenset(parameter.name for parameter in found if parameter.default is parameter.empty)
     return dict.fromkeys(parameter.name for parameter in found).keys(), required
+
+
+@_once
+def _written(cls: type) -> Sequence[tuple[str, str]]:
+    """The names of what a primitive is made of, each with that of its attribute."""
+    if not attrs.has(cls):
+        raise TemplateError(f"{cls.__name__} cannot be written as data: make it a frozen attrs class")
+    return [(a.alias or a.name, a.name) for a in attrs.fields(cls) if a.init]
 
 
 def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
@@ -200,15 +224,7 @@ def to_spec(primitive: VerificationPrimitive) -> dict[str, Any]:
     is no attrs class, because its parameters cannot be known.
     """
     cls = type(primitive)
-    if (written := _written(cls)) is None:
-        raise TemplateError(f"{cls.__name__} cannot be written as data: make it a frozen attrs class")
-    return {"type": cls.__name__, **{name: _as_data(getattr(primitive, own)) for name, own in written}}
-
-
-@lru_cache(maxsize=256)
-def _written(cls: Any) -> Sequence[tuple[str, str]] | None:
-    """The names of what a primitive is made of, each with that of its attribute; None where they are not known."""
-    return [(a.alias or a.name, a.name) for a in attrs.fields(cls) if a.init] if attrs.has(cls) else None
+    return {"type": cls.__name__, **{name: _as_data(getattr(primitive, own)) for name, own in _written(cls)}}
 
 
 def _as_data(value: Any) -> Any:
