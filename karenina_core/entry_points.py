@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from email.parser import HeaderParser
+from email import message_from_string
 from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, EntryPoints, entry_points
 from typing import Any
@@ -39,7 +39,7 @@ def _read(_: tuple[tuple[str, int], ...]) -> Any:
 def name_and_version(distribution: Distribution) -> tuple[str, str]:
     """Of the headers alone: to parse the description below them takes longer than all else here."""
     headers = (distribution.read_text("METADATA") or "").partition("\n\n")[0]
-    found = HeaderParser().parsestr(headers) if headers else distribution.metadata
+    found = message_from_string(headers) if headers else distribution.metadata
     return found["Name"], found["Version"]
 
 
