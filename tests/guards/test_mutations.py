@@ -39,8 +39,13 @@ def test_small_numbers_are_allowed():
     assert not room.allowed(99)
 """
 STRONG = """
+import hypothesis
 import pytest
 import room
+
+
+def test_laws_draw_the_same_again():
+    assert hypothesis.settings.default.derandomize
 
 
 def test_exactly_the_numbers_up_to_the_limit_are_allowed():
@@ -58,7 +63,15 @@ CONFTEST = """
 import gc
 import sys
 
+from hypothesis import settings
+
 sys.path.insert(0, {0!r})
+settings.register_profile("of-the-tests", derandomize=False)
+
+
+def pytest_configure(config):
+    if not config.getoption("--hypothesis-profile"):
+        settings.load_profile("of-the-tests")
 
 
 def pytest_collection_finish():
@@ -173,6 +186,14 @@ def test_tests_that_fail_as_things_are_say_so(mutations: Run) -> None:
     ran = mutations("def test_fails(): assert False")
     assert ran.returncode == 1
     assert "the tests do not pass as they are" in ran.stderr
+
+
+def test_tests_of_another_copy_of_the_code_say_so(mutations: Run, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "room.py").write_text(CODE, "utf-8")
+    ran = mutations("import sys\nsys.path.insert(0, 'other')\n" + WEAK)
+    assert ran.returncode == 1
+    assert f"the tests do not import {tmp_path / 'room.py'}" in ran.stderr
 
 
 def test_a_change_that_makes_a_test_spin_is_ended(mutations: Run, tmp_path: Path) -> None:

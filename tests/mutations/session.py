@@ -100,7 +100,8 @@ class Collected:
         return SURVIVED
 
     def measured(self) -> dict[str, Any]:
-        """`{"tests": {test: {"seconds", "runs"}}, "modules": [...]}`. Raises RuntimeError where a test fails."""
+        """`{"tests": {test: {"seconds", "runs"}}, "modules": [...]}`. Raises RuntimeError where a test fails, or where the
+        tests have imported no module of a file: it may be that of another checkout."""
         tests: dict[str, Any] = {}
         _trace(self.watch)
         caches = self._caches()
@@ -111,6 +112,9 @@ class Collected:
             if (failed := self.run([test], {test: math.inf}, 0.0)) != SURVIVED:
                 raise RuntimeError(f"the tests do not pass as they are: python -m pytest {failed}")
             tests[test] = {"seconds": time.perf_counter() - begun, "runs": self._taken()}
+        imported = {getattr(module, "__file__", None) for module in sys.modules.values()}
+        if missing := sorted(self.files - imported):  # no change of it would be noticed
+            raise RuntimeError(f"the tests do not import {', '.join(missing)}")
         for test, facts in tests.items():
             facts["runs"] = sorted(facts["runs"] | self._shared.get(test.partition("::")[0], set()))
         return {"tests": tests, "modules": sorted(sys.modules)}
@@ -133,11 +137,12 @@ def collect(root: Path, tests: Sequence[str], collected: Collected) -> int:
     hypothesis.settings.register_profile(
         WITHOUT_DEADLINE, deadline=None, derandomize=True, database=None, phases=phases
     )
-    hypothesis.settings.load_profile(WITHOUT_DEADLINE)
     os.chdir(root)
     if collected.files:
         _trace(collected.watch)
-    return int(pytest.main([*QUIET, *CALM, f"--rootdir={root}", *tests], plugins=[collected]))
+    # A conftest.py may choose a profile where none is named.
+    drawn = ("-p", "hypothesispytest", f"--hypothesis-profile={WITHOUT_DEADLINE}")
+    return int(pytest.main([*QUIET, *CALM, *drawn, f"--rootdir={root}", *tests], plugins=[collected]))
 
 
 def _file_of(function: Callable[..., Any]) -> str:
