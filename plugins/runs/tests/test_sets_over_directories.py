@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from karenina_runs.execute import watchdogs
 from karenina_runs.execute.runner import Destination, execute
 from karenina_runs.execute.watchdogs import OBJECTS, fewer_collections
 from karenina_runs.results import stored
@@ -153,6 +154,29 @@ def test_the_loop_has_its_turn_between_items_of_models_that_answer_at_once(world
 
     asyncio.run(both())
     assert len(turns) >= 30
+
+
+def test_what_somebody_else_has_frozen_stays_so_and_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdogs, "_frozen", [])
+    frozen, asked = gc.get_freeze_count, list[int]()
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: asked.append(1) or frozen())
+    gc.unfreeze()
+    try:
+        with fewer_collections():
+            assert frozen() > 0
+            with fewer_collections():
+                pass
+            assert frozen() > 0
+        assert frozen() == 0
+        gc.freeze()
+        asked.clear()
+        for _ in range(3):
+            with fewer_collections():
+                pass
+        assert asked == [1]
+        assert frozen() > 0
+    finally:
+        gc.freeze()  # as conftest.py does
 
 
 def test_the_collector_is_set_back_when_the_last_run_ends() -> None:

@@ -29,6 +29,8 @@ OBJECTS = (100_000, 10, 10)
 """
 _runs: list[tuple[int, int, int]] = []
 """What was set before each of the runs that are under way in this process."""
+_frozen: list[int] = []
+"""How many objects somebody else has frozen, once there were any: to count them takes as long as there are many."""
 LONGEST_TURN = 0.25
 """Seconds for which nothing else can run; longer stalls are logged."""
 LOUD = 1.0
@@ -156,7 +158,9 @@ def fewer_collections() -> Iterator[None]:
     """
     before = gc.get_threshold()
     _runs.append(before)
-    freezes = len(_runs) == 1 and not gc.get_freeze_count()
+    if not _frozen and len(_runs) == 1 and (frozen := gc.get_freeze_count()):
+        _frozen.append(frozen)
+    freezes = not _frozen and len(_runs) == 1
     if 0 < before[0] < OBJECTS[0]:
         gc.set_threshold(*OBJECTS)
     if freezes:
