@@ -27,7 +27,7 @@ from ..files.run_files import CONTINUED_BY, MANIFEST, RESULTS, check_place
 from ..files.run_lock import LOCK, RunLock, owner_of
 from ..journal.reader import JOURNAL
 from ..plan.items import Prepared
-from ..results.stored import redacted
+from ..results.lines import redacted
 from ..summaries.canaries import canaries_in
 from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
 
