@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from karenina_vocabulary.artifact_keys import ArtifactKeys
@@ -30,12 +31,12 @@ class FinalizeResult(Stage):
 
 def finished(context: VerificationContext) -> VerificationResult:
     """Everything that the stages left behind. A part exists where its class says so: see `ResultPart.of`."""
-    homes = result_fields()
-    fields: dict[str, dict[str, Any]] = {part: {} for part in homes.values()}
+    home = result_fields().get
+    fields: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     extensions: dict[str, dict[str, Any]] = {}
     for name, value in context.result_fields.items():
-        if name in homes:
-            fields[homes[name]][name] = value
+        if (part := home(name)) is not None:
+            fields[part][name] = value
         elif "." in name:
             plugin, _, key = name.partition(".")
             extensions.setdefault(plugin, {})[key] = value

@@ -279,7 +279,8 @@ class Reach:
     def __init__(self, places: Sequence[Place], subjects: Sequence[Subject]) -> None:
         self.places = places
         self._by_path = indexed((place.path, number) for number, place in enumerate(places))
-        wanted = frozenset[Hashable]().union(*(subject.targets.keys for subject in subjects)) - {ANY}
+        self._has_data = not {*_DATA, "extra"}.isdisjoint([place.where for place in places])
+        wanted = frozenset[Hashable]().union(*map(self._keys, subjects)) - {ANY}
         named = Wanted.of(wanted)  # the other keys are those of data
         self._by_key = indexed(
             (key, number) for number, place in enumerate(places) for key in _held(place, wanted, named)
@@ -314,10 +315,13 @@ class Reach:
             if found is not None:
                 yield place, found
 
+    def _keys(self, subject: Subject) -> frozenset[Hashable]:
+        return subject.targets.keys(of_data=self._has_data)
+
     def _group(self, subject: Subject) -> _Group:
         value = subject.kind
         if value not in self._groups:
-            keys = subject.targets.keys
+            keys = self._keys(subject)
             numbers = range(len(self.places)) if ANY in keys else {n for key in keys for n in self._by_key.get(key, ())}
             homes, stranger = self._homes[value], None
             elsewhere: dict[int, Weighed] = {}
