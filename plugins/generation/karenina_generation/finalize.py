@@ -31,12 +31,12 @@ class FinalizeResult(Stage):
 
 def finished(context: VerificationContext) -> VerificationResult:
     """Everything that the stages left behind. A part exists where its class says so: see `ResultPart.of`."""
-    home = result_fields().get
+    homes = result_fields()
     fields: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     extensions: dict[str, dict[str, Any]] = {}
     for name, value in context.result_fields.items():
-        if (part := home(name)) is not None:
-            fields[part][name] = value
+        if name in homes:
+            fields[homes[name]][name] = value
         elif "." in name:
             plugin, _, key = name.partition(".")
             extensions.setdefault(plugin, {})[key] = value
