@@ -96,10 +96,11 @@ def _parted(message: Message, shared: str) -> Message:
 
 
 def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with a limit on every list that has none. It is asked for on every call, and does little."""
+    """The schema with a limit on every list that has none. It is asked for on every call, and does little: what only
+    has a type has no list."""
     found = {**schema}
     for name, part in found.items():
-        if type(part) is dict and name not in VALUES:
+        if type(part) is dict and name not in VALUES and (len(part) > 1 or type(part.get("type")) is not str):
             found[name] = _limited(part)
         elif name in CHOICES:
             found[name] = [_limited(choice) if type(choice) is dict else choice for choice in part]

@@ -254,7 +254,8 @@ class ModelFilled:
             found = (await self._handle.aside(lambda: self._call(self._answer, "verify_regex", trace), THREAD)).result()
         else:
             found = self._call(self._answer, "verify_regex", trace)
-        if not isinstance(found, Mapping) or not isinstance(found.get("success"), bool):
+        is_table = type(found) is dict or isinstance(found, Mapping)
+        if not is_table or not isinstance(found.get("success"), bool):
             raise TemplateError(
                 f"verify_regex() returned {found!r}; it must return a dict with success, results and details"
             )

@@ -189,7 +189,7 @@ class HttpPort(ABC):
         """
         data = json.dumps(body).encode()
         # In pieces: no other task runs while bytes are sent.
-        sent = data if len(data) <= AT_ONCE else BytesIO(data)
+        sent = aiohttp.BytesPayload(data) if len(data) <= AT_ONCE else BytesIO(data)
         return await self._requested(self.endpoint.where, "POST", url or self.endpoint.url, data=sent)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:

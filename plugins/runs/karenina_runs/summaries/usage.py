@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from attrs import define, field
 from karenina_calls.usage_totals import is_cost_unknown, replies_of
 
-from karenina_core.values.fields import is_number
+from karenina_core.values.fields import LARGEST, is_number
 from karenina_core.values.result import VerificationResult
 
 from .exact import ExactSum
@@ -80,7 +80,7 @@ class TaskUsage(CallTotals):
         self.items += 1
         count: Any
         for name, count in zip(COUNTED, map(get, COUNTED), strict=True):
-            if is_number(count):
+            if (type(count) is int and -LARGEST <= count <= LARGEST) or is_number(count):  # most are
                 counts[name] += count
         cached: Any = get("cache_read_tokens")
         if is_number(cached):
