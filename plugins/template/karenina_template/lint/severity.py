@@ -77,6 +77,11 @@ class Subject:
         """Whether the question itself names the value."""
         return bool(self.question) and bool(mentions(self.question, value))
 
+    @property
+    def may_be_a_name(self) -> bool:
+        """Whether a text may name a part of the value, see `part_of_name`."""
+        return len(self.values) == 1 and len(str(self.values[0]).split()) > 1
+
     def discriminates(self, parents: Iterable[Mapping[str, Any]]) -> bool:
         """Whether the field only tells the alternatives of a union apart; then each of them allows one value."""
         named = [node["discriminator"] for node in parents if isinstance(node.get("discriminator"), Mapping)]
@@ -302,6 +307,8 @@ class Reach:
             yield from ((place, found) for place in self.places if (found := weigh(place, subject)))
             return
         group = self._group(subject)
+        if not (group.named_in or group.elsewhere or self._has_data or subject.may_be_a_name):
+            return
         ends = range(len(subject.path) + 1)
         around = {number for end in ends for number in self._by_path.get(subject.path[:end], ())}
         around = {number for number in around if self.places[number].path or self.places[number].where in _DATA}
