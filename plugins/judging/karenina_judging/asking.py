@@ -103,7 +103,7 @@ def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:
         if type(part) is dict and name not in VALUES and (len(part) > 1 or type(part.get("type")) is not str):
             found[name] = _limited(part)
         elif name in CHOICES:
-            found[name] = [_limited(choice) if type(choice) is dict else choice for choice in part]
+            found[name] = [_limited(one) if type(one) is dict and one.keys() != {"type"} else one for one in part]
     if "items" in found and "maxItems" not in found and "type" in found and "array" in found["type"]:
         found["maxItems"] = max(MOST_ENTRIES, found.get("minItems", 0))
     return found

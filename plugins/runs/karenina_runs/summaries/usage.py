@@ -21,7 +21,9 @@ COUNTED = ("calls", "attempts", "repairs", *TOKENS.values(), "unknown_cost_attem
 def tokens(result: VerificationResult) -> dict[str, int]:
     """`{"input", "output", "total"}` of the calls for a result; 0 where they are unknown."""
     total = result.generation.usage_metadata.get(TOTAL)
-    rows = (total,) if _is_row(total) else _rows(result).values()
+    if _is_row(total):
+        return {name: total[key] if is_number(total.get(key)) else 0 for name, key in TOKENS.items()}
+    rows = _rows(result).values()
     return {name: sum([row[key] for row in rows if is_number(row.get(key))]) for name, key in TOKENS.items()}
 
 
