@@ -21,7 +21,7 @@ from ..ports.threads import in_own_thread
 from ..values.outcome import nothing_scored
 from ..values.result import TrailEntry, VerificationResult
 from .artifact_keys import CoreKeys
-from .assemble import bare_result, ending
+from .assemble import bare_result, ended
 from .context import VerificationContext
 from .declaration import Usual, usual
 from .stage import Skip, Stage
@@ -64,8 +64,8 @@ class Engine:
             if context.error is None:
                 context.mark_error("no stage made a result", kind="stage")
             result = bare_result(context)
-        ended = evolve(result.metadata, execution_time=time.perf_counter() - started, **ending(context))
-        return evolve(result, trail=tuple(context.trail), metadata=ended)
+        metadata = ended(result.metadata, context, time.perf_counter() - started)
+        return evolve(result, trail=tuple(context.trail), metadata=metadata)
 
     async def _one(self, prepared: _Prepared, context: VerificationContext, limit: StageLimit | None) -> TrailEntry:
         stage = prepared.stage

@@ -23,7 +23,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 
 from ..errors import ConfigError, Problem, did_you_mean
 from .config import ManualAnswer, Secret, VerificationConfig, facts, switches
-from .result import OWN, VerificationResult
+from .result import OWN, Row, VerificationResult
 from .result_parts import result_parts
 from .rubric import RubricTrait
 from .sections import KEY, Facts
@@ -50,8 +50,8 @@ def unstructure(value: Any) -> Any:
 
 
 @functools.cache
-def converter() -> cattrs.Converter:
-    """The converter itself, made once.
+def converter(*, walks: bool = True) -> cattrs.Converter:
+    """The converter itself, made once. One that does not walk leaves what is in tables and lists to JSON's encoder.
 
     A class may say itself how it is written, by `to_plain()`, and how it is read, by `from_plain(value)`.
     """
@@ -75,9 +75,10 @@ def converter() -> cattrs.Converter:
     conv.register_unstructure_hook_func(  # as it is, without a call
         lambda t: _origin(t) in (Union, UnionType) and ATOMS.issuperset(get_args(t)), identity
     )
-    conv.register_unstructure_hook_func(
-        lambda t: _origin(t) in (dict, Mapping) and get_args(t)[1:] == (Any,), partial(_of_anything, conv)
-    )
+    kept = partial(_of_anything if walks else _as_it_is, conv)
+    conv.register_unstructure_hook_func(lambda t: _origin(t) in (dict, Mapping) and get_args(t)[1:] == (Any,), kept)
+    if not walks:
+        conv.register_unstructure_hook_func((tuple[str, ...], tuple[Row, ...]).__contains__, kept)
     conv.register_structure_hook_func(lambda t: hasattr(t, "from_plain"), lambda value, t: t.from_plain(value))
     conv.register_unstructure_hook_func(lambda t: hasattr(t, "to_plain"), lambda v: conv.unstructure(v.to_plain()))
     conv.register_unstructure_hook_func(lambda t: t is RubricTrait, conv.unstructure)  # each as its own class
@@ -108,6 +109,10 @@ def _unstructure_attrs(conv: cattrs.Converter, cls: type) -> Any:
         if (write := a.metadata.get(KEY, Facts()).write) is not None:
             hidden[a.name] = override(unstruct_hook=write)
     return make_dict_unstructure_fn(cls, conv, **hidden)
+
+
+def _as_it_is(conv: cattrs.Converter, value: Any) -> Any:
+    return value if type(value) in (dict, list, tuple) else _of_anything(conv, value)
 
 
 def _of_anything(conv: cattrs.Converter, value: Any) -> Any:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from karenina_authoring.review.columns import COLUMNS
 from karenina_authoring.review.decisions import next_version
 from karenina_cli.root import karenina as root
-from karenina_runs.results.stored import record
+from karenina_runs.results.lines import record
 
 from karenina_core import Benchmark
 

@@ -28,7 +28,7 @@ async def waiting(seconds: float) -> None:
 async def limited(seconds: float | None, work: Callable[[], Awaitable[object]]) -> tuple[bool, float, float]:
     """Whether the work ended by itself, when, and how much of it did not count."""
     try:
-        async with time_limit(seconds) as clock:
+        with time_limit(seconds) as clock:
             await work()
     except TimeoutError:
         assert clock.expired
@@ -129,7 +129,7 @@ def test_a_wait_that_is_abandoned_when_no_loop_runs_any_more_ends_quietly() -> N
     async def main() -> list[Coroutine[Any, Any, None]]:
         plain = waiting(1.0)
         plain.send(None)
-        async with time_limit(1.0):
+        with time_limit(1.0):
             limited = waiting(1.0)
             limited.send(None)
         return [plain, limited]
@@ -140,7 +140,7 @@ def test_a_wait_that_is_abandoned_when_no_loop_runs_any_more_ends_quietly() -> N
 
 def test_a_task_that_outlives_the_limit_may_still_wait() -> None:
     async def main() -> float:
-        async with time_limit(1.0) as clock:
+        with time_limit(1.0) as clock:
             task = asyncio.create_task(waiting(5.0))
             await asyncio.sleep(0)
         await task
@@ -153,7 +153,7 @@ def test_an_error_of_the_work_is_no_timeout() -> None:
     expired: list[bool] = []
 
     async def main() -> None:
-        async with time_limit(1.0) as clock:
+        with time_limit(1.0) as clock:
             try:
                 await waiting(3.0)
                 raise TimeoutError("of the work's own")

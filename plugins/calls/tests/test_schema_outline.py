@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karenina_calls.wire import strict_schema
 from karenina_calls.wire.strict_schema import outline
 from pydantic import BaseModel, Field
 
@@ -113,6 +114,16 @@ def test_no_value_and_no_description_is_left_out(properties: dict[str, Any], des
         assert all(f"- {name} (" in lines and f": {value['description']}" in lines for name, value in about.items())
     else:
         assert str(schema).count("'items'") + str(schema).count("'properties'") > 4
+
+
+@given(st.dictionaries(WORDS, VALUES | st.builds(lambda both: {"anyOf": both}, st.lists(VALUES)), max_size=3), WORDS)
+def test_types_that_are_known_are_those_that_are_read_each_time(properties: dict[str, Any], described: str) -> None:
+    about = {name: {**value, "description": described} for name, value in properties.items()}
+    schema = {"type": "object", "properties": about}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strict_schema, "_flat", lambda schema: ("", 0))
+        each_time = outline(schema)
+    assert outline(schema) == each_time
 
 
 @pytest.mark.parametrize("kind", ["objects", "unions", "lists"])

@@ -17,7 +17,7 @@ from karenina_compare.measures import Item, Measures
 from karenina_compare.numbers import MIXED, TWICE, headline_numbers, planned_items, unfinished
 from karenina_compare.question_groups import by_keyword, grouping, groups_of
 from karenina_compare.statistics import cluster_mean, mean_interval, pass_at_k, pass_hat_k, rate_bounds, wilson
-from karenina_runs.results.stored import record
+from karenina_runs.results.lines import record
 from karenina_testing import strategies
 from karenina_vocabulary.evaluation_parts import TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart, read_traits

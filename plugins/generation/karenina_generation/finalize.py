@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from karenina_vocabulary.artifact_keys import ArtifactKeys
@@ -31,7 +32,7 @@ class FinalizeResult(Stage):
 def finished(context: VerificationContext) -> VerificationResult:
     """Everything that the stages left behind. A part exists where its class says so: see `ResultPart.of`."""
     homes = result_fields()
-    fields: dict[str, dict[str, Any]] = {part: {} for part in homes.values()}
+    fields: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     extensions: dict[str, dict[str, Any]] = {}
     for name, value in context.result_fields.items():
         if name in homes:

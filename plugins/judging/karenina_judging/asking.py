@@ -96,13 +96,14 @@ def _parted(message: Message, shared: str) -> Message:
 
 
 def _limited(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with a limit on every list that has none. It is asked for on every call, and does little."""
+    """The schema with a limit on every list that has none. It is asked for on every call, and does little: what only
+    has a type has no list."""
     found = {**schema}
     for name, part in found.items():
-        if type(part) is dict and name not in VALUES:
+        if type(part) is dict and name not in VALUES and (len(part) > 1 or type(part.get("type")) is not str):
             found[name] = _limited(part)
         elif name in CHOICES:
-            found[name] = [_limited(choice) if type(choice) is dict else choice for choice in part]
+            found[name] = [_limited(one) if type(one) is dict and one.keys() != {"type"} else one for one in part]
     if "items" in found and "maxItems" not in found and "type" in found and "array" in found["type"]:
         found["maxItems"] = max(MOST_ENTRIES, found.get("minItems", 0))
     return found

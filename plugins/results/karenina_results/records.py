@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NoReturn
 
-from karenina_runs.results.stored import plain, portable_record, record
+from karenina_runs.results.lines import plain, portable_record, record
 
 from karenina_core import VerificationResult
 from karenina_core.errors import PluginError

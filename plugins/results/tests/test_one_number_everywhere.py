@@ -32,7 +32,8 @@ from karenina_compare.comparison.wording import line as wording
 from karenina_compare.numbers import headline_numbers
 from karenina_report import write_report
 from karenina_runs.results.exports import export_results, ready_format, with_columns
-from karenina_runs.results.stored import record, stored_results
+from karenina_runs.results.lines import record
+from karenina_runs.results.stored import stored_results
 from karenina_vocabulary.evaluation_parts import TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart
 

@@ -108,16 +108,17 @@ def test_a_document_is_written_as_it_would_be_in_one_go(tmp_path: Path, document
     assert (tmp_path / "file").read_bytes() == whole.encode("utf-8", "replace")
 
 
-def test_the_text_of_a_document_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_text_of_a_document_is_never_in_memory_as_a_whole(tmp_path: Path, indent: int | None) -> None:
     """The manifest names every question, and is written once more at the end of a run."""
     document = {"questions": [f"question {number}" for number in range(100_000)]}
     tracemalloc.start()
     try:
-        write_json(tmp_path / "file", document, indent=2)
+        write_json(tmp_path / "file", document, indent)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (tmp_path / "file").stat().st_size > 2_000_000
+    assert (tmp_path / "file").stat().st_size > 1_500_000
     assert peak < 500_000
 
 

@@ -250,11 +250,15 @@ class ModelFilled:
 
     async def regex(self, trace: str) -> RegexVerdict:
         plain_search = self._handle.cls.verify_regex is BaseAnswer.verify_regex
-        if plain_search and set_by_author(self._answer, "regex"):
+        patterns = set_by_author(self._answer, "regex")
+        if plain_search and patterns is None:  # as in most templates
+            return RegexVerdict(performed=False, success=True)
+        if plain_search and patterns:
             found = (await self._handle.aside(lambda: self._call(self._answer, "verify_regex", trace), THREAD)).result()
         else:
             found = self._call(self._answer, "verify_regex", trace)
-        if not isinstance(found, Mapping) or not isinstance(found.get("success"), bool):
+        is_table = type(found) is dict or isinstance(found, Mapping)
+        if not is_table or not isinstance(found.get("success"), bool):
             raise TemplateError(
                 f"verify_regex() returned {found!r}; it must return a dict with success, results and details"
             )

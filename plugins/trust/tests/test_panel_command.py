@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_runs.results.stored import record
+from karenina_runs.results.lines import record
 from karenina_trust.labels.answers import answer_id
 from karenina_trust.labels.file import Label, LabelFile, write_labels
 from karenina_trust.labels.plan import BY_HAND, Plan

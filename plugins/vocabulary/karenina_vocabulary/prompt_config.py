@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Literal, TypeVar
 
 from attrs import field, fields_dict, frozen, validators
@@ -33,10 +34,13 @@ class PromptConfig:
         own = getattr(self, task) if task in TASKS else None
         if own is not None:
             return str(own)
-        for prefix, name in FAMILIES.items():
-            if task.startswith(prefix):
-                return getattr(self, name) or None
-        return None
+        family = _family(task)
+        return None if family is None else getattr(self, family) or None
+
+
+@lru_cache(maxsize=256)
+def _family(task: str) -> str | None:
+    return next((name for prefix, name in FAMILIES.items() if task.startswith(prefix)), None)
 
 
 TASKS = frozenset(fields_dict(PromptConfig))

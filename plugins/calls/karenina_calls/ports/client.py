@@ -389,5 +389,12 @@ class _Retried:
 
 
 def _is_proper_reply(reply: Any) -> bool:
-    sound = isinstance(reply, LLMResponse | ParsePortResult) and isinstance(reply.usage, UsageMetadata)
-    return sound and isinstance(reply.content if isinstance(reply, LLMResponse) else reply.data, str | Mapping)
+    if isinstance(reply, LLMResponse):
+        return isinstance(reply.usage, UsageMetadata) and isinstance(reply.content, TEXT_OR_TABLE)
+    if isinstance(reply, ParsePortResult):
+        return isinstance(reply.usage, UsageMetadata) and isinstance(reply.data, TEXT_OR_TABLE)
+    return False
+
+
+TEXT_OR_TABLE = (str, dict, Mapping)
+"""A class that is abstract comes last, for to ask about it takes long."""

@@ -126,7 +126,7 @@ async def with_retries(
     while True:
         attempts.begin()
         try:
-            async with time_limit(max(0.0, max_elapsed * (1.0 + GRACE) - spent())) as limit:
+            with time_limit(max(0.0, max_elapsed * (1.0 + GRACE) - spent())) as limit:
                 return await attempt()
         except TimeoutError as error:
             if limit is not None and limit.expired:

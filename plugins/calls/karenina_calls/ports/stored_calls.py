@@ -127,7 +127,7 @@ class Metered:
         stored = StoredCall(key, number, request, *where, _inside.get(), refused)
         found = None
         try:
-            if store is not None and not (isinstance(call, AgentCall) and call.config.workspace_path is not None):
+            if store is not None and not (type(call) is AgentCall and call.config.workspace_path is not None):
                 found = await standing_still(store.take(stored))  # another call may be asking the same
             if found is None:
                 if store is not None and output is not None:

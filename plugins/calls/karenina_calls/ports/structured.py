@@ -9,8 +9,6 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from attrs import evolve
-
 from karenina_core.errors import ContradictionError, FillError, ParseError, PortError, plural, shortened
 from karenina_core.ports.model_client import Validate
 from karenina_core.ports.protocols import LLMPort, ParserPort
@@ -322,7 +320,15 @@ async def parse_with_repair(
                 )
             raise
         else:
-            return evolve(result, usage=usage, usage_unavailable=unknown, repairs=repairs, parsed=parsed)
+            return ParsePortResult(
+                data=result.data,
+                usage=usage,
+                usage_unavailable=unknown,
+                channel=result.channel,
+                repairs=repairs,
+                raw=result.raw,
+                parsed=parsed,
+            )
         if not reply and failure.channel is None:
             break  # nothing that a judge could correct: the data was recorded, not asked for
         corrected = [*messages, *_correction(reply, problem, cut_off=failure.cut_off)]

@@ -14,66 +14,76 @@ from attrs import define, field
 T = TypeVar("T")
 
 
-@define(eq=False)
-class Clock:
-    """One limit. `expired` and `waited` can be read when it is over, too."""
+class time_limit:
+    """A time limit like `asyncio.timeout`, in which the time of `standing_still` does not count.
 
-    limit: asyncio.Timeout
-    waited: float = 0.0
-    """Seconds that did not count."""
-    _waiting: int = 0
-    _stopped: tuple[float, float | None] = (0.0, None)
-    """When the first that waits began, and when the limit would then have ended."""
+    It works for what runs in this task and in the tasks that this one begins. `with` gives it; `expired` and `waited`
+    can be read when it is over, too. Raises TimeoutError; `expired` says whether it was this one.
+    """
 
-    @property
-    def expired(self) -> bool:
-        return self.limit.expired()
+    __slots__ = (
+        *("_cancelling", "_end", "_over", "_seconds", "_stopped", "_task", "_timer", "_token", "_waiting"),
+        *("expired", "waited"),
+    )
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._end: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting = 0
+        self._over = False
+        self.expired = False
+        self.waited = 0.0
+        """Seconds that did not count."""
+
+    def __enter__(self) -> time_limit:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a time limit is for what runs in a task")
+        self._task, self._cancelling = task, task.cancelling()
+        if self._seconds is not None:
+            loop = task.get_loop()
+            self._end = loop.time() + self._seconds
+            self._timer = loop.call_at(self._end, self._expire)
+        self._token = _running.set((*_running.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over = True
+        self._unset()
+        _running.reset(self._token)
+        if self.expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def _expire(self) -> None:
+        self._timer = None
+        self.expired = True
+        self._task.cancel()
+
+    def _unset(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def stop(self, now: float) -> None:
         self._waiting += 1
         if self._waiting == 1:
-            self._stopped = (now, self.limit.when())
-            self._move(None)
+            self._stopped = now
+            self._unset()
 
     def go_on(self, now: float) -> None:
         self._waiting -= 1
         if self._waiting == 0:
-            begun, end = self._stopped
-            self.waited += now - begun
-            self._move(None if end is None else end + now - begun)
-
-    def _move(self, end: float | None) -> None:
-        with suppress(RuntimeError):  # the limit is over, and something that it began still runs
-            self.limit.reschedule(end)
+            self.waited += now - self._stopped
+            if self._end is not None and not self._over and not self.expired:
+                self._end += now - self._stopped
+                with suppress(RuntimeError):  # the loop is closed
+                    self._timer = self._task.get_loop().call_at(self._end, self._expire)
 
 
-_running: ContextVar[tuple[Clock, ...]] = ContextVar("karenina_clocks", default=())
-
-
-class time_limit:
-    """A time limit like `asyncio.timeout`, in which the time of `standing_still` does not count.
-
-    It works for what runs in this task and in the tasks that this one begins. `async with` gives its clock. Raises
-    TimeoutError; `expired` of the clock says whether it was this one.
-    """
-
-    __slots__ = ("_limit", "_token")
-
-    def __init__(self, seconds: float | None) -> None:
-        self._limit = asyncio.timeout(seconds)
-        self._token: Token[tuple[Clock, ...]] | None = None
-
-    async def __aenter__(self) -> Clock:
-        clock = Clock(await self._limit.__aenter__())
-        self._token = _running.set((*_running.get(), clock))
-        return clock
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._token is not None:
-            _running.reset(self._token)
-        await self._limit.__aexit__(kind, error, trace)
+_running: ContextVar[tuple[time_limit, ...]] = ContextVar("karenina_time_limits", default=())
 
 
 @coroutine

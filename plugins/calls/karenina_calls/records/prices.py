@@ -12,6 +12,7 @@ from karenina_core.values.config import ModelConfig
 from karenina_core.values.message import UsageMetadata
 
 T = TypeVar("T")
+REPLIES = (LLMResponse, ParsePortResult, AgentResult)
 MAY_HAVE_COST = frozenset({"timeout", "bad_response", "too_large", "agent", "cancelled"})
 
 
@@ -24,7 +25,7 @@ def cost_of(model: ModelConfig, input_tokens: float, output_tokens: float) -> fl
 
 def priced(reply: T, model: ModelConfig) -> T:
     """The reply with its cost. It stays unknown where the provider did not say how many tokens it took."""
-    if isinstance(reply, LLMResponse | ParsePortResult | AgentResult) and not reply.usage_unavailable:
+    if isinstance(reply, REPLIES) and not reply.usage_unavailable:
         usage = _priced_usage(reply.usage, model)
         return reply if usage is reply.usage else evolve(reply, usage=usage)
     return reply

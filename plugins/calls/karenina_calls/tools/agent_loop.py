@@ -20,7 +20,7 @@ from karenina_core.ports.values import AgentConfig, AgentResult, Limit, LLMRespo
 from karenina_core.values.message import Message, TextBlock, ThinkingBlock, ToolUseBlock, UsageMetadata
 
 from ..ports.text import is_nested_deeper
-from ..ports.waiting import Clock, time_limit
+from ..ports.waiting import time_limit
 from .tool_calls import answered
 
 TRUNCATED = "truncated"
@@ -143,7 +143,7 @@ async def run_agent_loop(
         work.messages.insert(0, Message.system(config.system_prompt))
         work.given += 1
     try:
-        async with time_limit(config.timeout) as clock:
+        with time_limit(config.timeout) as clock:
             await _worked(work, ask, {tool.name: tool for tool in tools}, config)
     except TimeoutError:
         if not clock.expired:
@@ -182,10 +182,10 @@ async def in_time(work: Callable[[], Awaitable[Any]], config: AgentConfig) -> An
     a PortError with one as `agent_result` in its `evidence`. Raises what the agent raises before that.
     """
     seconds = None if config.timeout is None else config.timeout + GRACE
-    clock: Clock | None = None
+    clock: time_limit | None = None
     offered: Any = None
     try:
-        async with time_limit(seconds) as clock:
+        with time_limit(seconds) as clock:
             offered = await work()
     except Exception as error:  # whatever it raises when it is cancelled, its time was up
         if clock is None or not clock.expired:

@@ -24,6 +24,7 @@ from karenina_core.secrets import SHORTEST
 from karenina_core.values.config import ModelConfig
 
 from ..ports.text import sanitize
+from ..ports.waiting import time_limit
 from ..secrets.redaction import redactor
 from .bodies import ACCEPTED_ENCODINGS, events, pieces, whole
 from .endpoints import Endpoint
@@ -151,7 +152,7 @@ class HttpPort(ABC):
 
     async def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Post a call: the JSON object that the server answers with. To be used within `failures`."""
-        async with asyncio.timeout(self.endpoint.timeout):
+        with time_limit(self.endpoint.timeout):
             data = await self._whole(await self.post(body))
         return json_object(data)
 
@@ -188,7 +189,7 @@ class HttpPort(ABC):
         """
         data = json.dumps(body).encode()
         # In pieces: no other task runs while bytes are sent.
-        sent = data if len(data) <= AT_ONCE else BytesIO(data)
+        sent = aiohttp.BytesPayload(data) if len(data) <= AT_ONCE else BytesIO(data)
         return await self._requested(self.endpoint.where, "POST", url or self.endpoint.url, data=sent)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:

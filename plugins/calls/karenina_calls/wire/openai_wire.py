@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from karenina_vocabulary.traces import ERROR
 
@@ -159,7 +159,7 @@ def _first_choice(body: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(choices, list) or not choices:
         raise bad_reply("the reply has no choices", body)
     choice = choices[0]
-    if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
+    if not is_table(choice) or not is_table(choice.get("message")):
         raise bad_reply("the first choice of the reply has no message", body)
     return choice
 
@@ -232,13 +232,13 @@ def _structured(
 
 
 def _usage(usage: Any, model: str | None) -> UsageMetadata | None:
-    if not isinstance(usage, Mapping):
+    if not is_table(usage):
         return None
     sent, received = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
     if sent is None and received is None:
         return None
     details = usage.get("prompt_tokens_details")
-    cached = count_of(details.get("cached_tokens")) if isinstance(details, Mapping) else None
+    cached = count_of(details.get("cached_tokens")) if is_table(details) else None
     total = count_of(usage.get("total_tokens"))
     return UsageMetadata(
         input_tokens=sent or 0,
@@ -252,4 +252,10 @@ def _usage(usage: Any, model: str | None) -> UsageMetadata | None:
 
 def count_of(value: Any) -> int | None:
     """A number of tokens or calls as a provider reports it; None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    is_whole = type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
+    return value if is_whole and value >= 0 else None
+
+
+def is_table(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether it is a mapping; to ask about an abstract class takes long."""
+    return type(value) is dict or (value is not None and isinstance(value, Mapping))

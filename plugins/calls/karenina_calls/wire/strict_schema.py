@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 from urllib.parse import unquote
@@ -176,6 +177,8 @@ KNOWN = frozenset(
     | {"const", "default", "$ref", "$defs", "definitions", *LIMITS}
 )
 
+NOT_FLAT = frozenset({"properties", "$ref"})
+
 
 class _NoWords(Exception):
     """The schema says something for which an outline has no words."""
@@ -191,6 +194,17 @@ def outline(schema: Mapping[str, Any]) -> str | None:
         return "\n".join(_Outline(schema).lines(schema, "", DEEPEST)) or None
     except _NoWords:
         return None
+
+
+@lru_cache(maxsize=256)
+def _flat(schema: str) -> tuple[str, int]:
+    """The type of a value without its description, and how many parts were looked at; no type where the value has
+    objects or refers to something. Templates differ in their texts, and their values in few types."""
+    value = json.loads(schema)
+    found = _Outline(value)
+    if "$ref" in schema or any(found._inside(value, DEEPEST)):
+        return "", 0
+    return found._type(value, DEEPEST), found.looked_at
 
 
 class _Outline:
@@ -211,8 +225,16 @@ class _Outline:
     def _value(self, value: Mapping[str, Any], indent: str, depth: int) -> list[str]:
         """Its type, the rest of its line, and the lines of what is inside."""
         about = value.get("description", "")
+        described = f": {about}" if about else ""
+        if depth == DEEPEST and not NOT_FLAT.intersection(value):
+            kind, parts = _flat(json.dumps({key: part for key, part in value.items() if key != "description"}))
+            self.looked_at += parts
+            if self.looked_at > MOST_LOOKED_AT:
+                raise _NoWords
+            if kind:
+                return [kind, described]
         inside = [line for one in self._inside(value, depth) for line in self.lines(one, f"{indent}  ", depth - 1)]
-        return [self._type(value, depth), f": {about}" if about else "", *inside]
+        return [self._type(value, depth), described, *inside]
 
     def _inside(self, value: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
         """The objects in a value."""

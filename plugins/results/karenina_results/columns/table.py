@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, Literal
 
 from attrs import evolve, field, frozen, has
-from karenina_runs.results.stored import plain
+from karenina_runs.results.lines import plain
 
 from karenina_core import VerificationResult
 

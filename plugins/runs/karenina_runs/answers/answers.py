@@ -31,7 +31,8 @@ from karenina_core.values.question import Question
 from karenina_core.values.result import VerificationResult
 
 from ..files.atomic_files import replacing
-from ..results.stored import redacted, stored_results
+from ..results.lines import redacted
+from ..results.stored import stored_results
 
 MissPolicy = Literal["strict", "fall_through", "leave_out"]
 Replicates = Literal["all", "first", "last"]

@@ -32,7 +32,7 @@ from ..journal.journal import Journal
 from ..journal.reader import Done, JournalReader, StoredResult, journal_of
 from ..kinds import declared
 from ..plan.items import Generation, Item, Prepared
-from ..results.stored import portable_record
+from ..results.lines import portable_record
 
 RETRYABLE = frozenset({"rate_limited", "timeout", "connection", "server", "auth", "budget", "cancelled"})
 """Transient errors, and those of a key, which whoever resumes the run has mended. The budget is that of the run:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -33,10 +33,29 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, document: Any, indent: int | None = None) -> None:
     """Replace a file by a JSON document, as a whole. Its text is never in memory as a whole. Raises OSError."""
-    pieces = json.JSONEncoder(ensure_ascii=False, indent=indent).iterencode(document)
+    encoder = json.JSONEncoder(ensure_ascii=False, indent=indent)
+    pieces = _entries(document, encoder.encode) if indent is None else encoder.iterencode(document)
     with replacing(path) as file:
         while text := "".join(islice(pieces, PIECES)):
             file.write(text.encode("utf-8", "replace"))
+
+
+def _entries(value: Any, encode: Callable[[Any], str], levels: int = 2) -> Iterator[str]:
+    """The text of a document entry by entry, also those of its own entries: a text at once is written by C."""
+    entries: Iterable[tuple[str, Any]]
+    if levels and type(value) is dict and all(type(name) is str for name in value):
+        begin, end, entries = "{", "}", ((f"{encode(name)}: ", item) for name, item in value.items())
+    elif levels and type(value) is list:
+        begin, end, entries = "[", "]", (("", item) for item in value)
+    else:
+        yield encode(value)
+        return
+    before = begin
+    for name, item in entries:
+        yield before + name
+        yield from _entries(item, encode, levels - 1)
+        before = ", "
+    yield end if value else begin + end
 
 
 @contextlib.contextmanager

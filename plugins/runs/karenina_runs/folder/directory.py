@@ -27,7 +27,7 @@ from ..files.run_files import CONTINUED_BY, MANIFEST, RESULTS, check_place
 from ..files.run_lock import LOCK, RunLock, owner_of
 from ..journal.reader import JOURNAL
 from ..plan.items import Prepared
-from ..results.stored import redacted
+from ..results.lines import redacted
 from ..summaries.canaries import canaries_in
 from .fingerprint import Changed, digest_of, fingerprint, other_tools, version_of
 
@@ -165,7 +165,10 @@ class RunDirectory:
 
     def fingerprint(self, prepared: Prepared) -> dict[str, Any]:
         """What the numbers of a run depend on, as this folder's file has it: without secrets."""
-        found = redacted(json.loads(json.dumps(fingerprint(prepared), default=str)), self._redact)
+        text = json.dumps(fingerprint(prepared), default=str)
+        found = json.loads(text)
+        if self._redact(text) != text:  # one look at all of it
+            found = redacted(found, self._redact)
         answers = {} if prepared.answers is None else {"answers": digest_of(self.path / ANSWERS)}
         return {**found, **answers}
 

@@ -273,7 +273,11 @@ def _real(number: Any) -> float | None:
 
 def prefix(table: str, facts: Mapping[str, Any]) -> int:
     """A number of 60 bits that rows of one key share, and hardly any others."""
-    text = f"{facts['key']} {facts['nth']}" if table == "calls" else facts["task"]
+    return _number(f"{facts['key']} {facts['nth']}" if table == "calls" else facts["task"])
+
+
+@lru_cache(maxsize=256)  # a row is looked for before it is written, and then placed
+def _number(text: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") >> 4
 
 

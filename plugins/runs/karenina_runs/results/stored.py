@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar, overload
 
-from attrs import define, field, fields, frozen, has
+from attrs import define, field, frozen
 from karenina_calls.files.bounded import MOST_BYTES, read_json
-from karenina_calls.secrets.redaction import redactor
 
 from karenina_core.errors import BenchmarkError, ConfigError, RunDirectoryError
-from karenina_core.log import get_logger
 from karenina_core.plugin.application import Karenina, current
-from karenina_core.values.convert import structure, unstructure
+from karenina_core.values.convert import structure
 from karenina_core.values.result import MetadataPart, VerificationResult
 
 from ..files.run_files import MANIFEST, RESULTS
@@ -39,12 +36,6 @@ BEGINNING = re.compile(
 METADATA, FIRST = b'{"metadata":', json.JSONDecoder()
 """What it begins with in any case, and what reads the value that follows."""
 R = TypeVar("R")
-MOST_LEVELS = 150
-"""Of mappings and lists in one another, the result itself included. Chosen: far more than tools return, and far fewer
-than Python can follow, which ends at 1,000 calls in one another."""
-MOST_BITS = 14_000
-"""Of a whole number: Python refuses to read one of more than 4300 digits."""
-log = get_logger("karenina.run")
 
 
 @frozen(kw_only=True)
@@ -296,90 +287,3 @@ class StoredSequence(Sequence[VerificationResult]):
             raise BenchmarkError(f"{self._file} was changed since; load the results again")
         self._state = state
         return lines
-
-
-def portable_record(result: VerificationResult, secrets: Collection[str] = ()) -> str:
-    """The same as `record`, with lone surrogates as escapes: any place for text takes it, and nothing is lost."""
-    line = record(result, secrets)
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(json.loads(line), separators=(",", ":"))
-    return line
-
-
-def record(result: VerificationResult, secrets: Collection[str] = ()) -> str:
-    """The result as one line of JSON, without the secrets. Its warnings name what cannot be written."""
-    lost: list[str] = []
-    try:
-        line = _dumped(data := _unstructured(result, lost))
-    except Exception:  # extensions and arguments of tools may be anything; the rest of the result is kept
-        line = _dumped(data := plain(_unstructured(result, lost), lost))
-    if lost:
-        log.warning("a result has values that cannot be written", result=result.metadata.result_id, values=lost)
-        data["metadata"]["warnings"] = [*data["metadata"]["warnings"], *lost]
-        line = _dumped(data)
-    return str(redactor(secrets)(line))
-
-
-def _unstructured(value: Any, lost: list[str]) -> Any:
-    """Plain data; where a part cannot be made into that, each of its own parts by itself."""
-    try:
-        return unstructure(value)
-    except Exception:  # as above
-        if not has(type(value)):
-            return plain(value, lost)
-        own = (a.name for a in fields(type(value)) if not a.name.startswith("_") and a.metadata.get("saved", True))
-        saved = {name: getattr(value, name) for name in own}
-        if isinstance(value, VerificationResult):
-            saved |= saved.pop("parts")
-        return {name: _unstructured(item, lost) for name, item in saved.items()}
-
-
-_dumped = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"), default=str
-).encode
-"""Data that holds itself is nested too deeply. To look for it by itself takes as long as the rest."""
-
-
-def plain(value: Any, lost: list[str], levels: int = MOST_LEVELS) -> Any:
-    """The same data as JSON can hold it: names as texts, sets as lists, numbers without a value as null. What is nested
-    too deeply, too large a number, or nothing that can be shown, becomes a text that names the reason, which
-    is added to `lost`."""
-    if isinstance(value, float) and not math.isfinite(value):
-        _gone(f"not written: {value}, which is no number in JSON", lost)
-        return None
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        return _gone("not written: a whole number of more than 4,200 digits", lost)
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if not isinstance(value, Mapping | set | frozenset | list | tuple):
-        return _shown(value, lost)
-    if levels == 0:
-        return _gone(f"not written: it is nested more than {MOST_LEVELS} levels deep", lost)
-    if isinstance(value, Mapping):
-        return {_shown(key, lost): plain(item, lost, levels - 1) for key, item in value.items()}
-    items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-    return [plain(item, lost, levels - 1) for item in items]
-
-
-def redacted(value: Any, redact: Callable[[str], str]) -> Any:
-    """The same data as dictionaries and lists, with `redact` applied to all texts that are no keys."""
-    if isinstance(value, Mapping):
-        return {str(key): redacted(item, redact) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [redacted(item, redact) for item in value]
-    return redact(value) if isinstance(value, str) else value
-
-
-def _shown(value: Any, lost: list[str]) -> str:
-    try:
-        return str(value)
-    except Exception as error:  # as above
-        return _gone(f"not written: a {type(value).__name__} that cannot be shown ({type(error).__name__})", lost)
-
-
-def _gone(why: str, lost: list[str]) -> str:
-    if why not in lost:
-        lost.append(why)
-    return f"[{why}]"

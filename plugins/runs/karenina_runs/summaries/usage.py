@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from attrs import define, field
 from karenina_calls.usage_totals import is_cost_unknown, replies_of
 
-from karenina_core.values.fields import is_number
+from karenina_core.values.fields import LARGEST, is_number
 from karenina_core.values.result import VerificationResult
 
 from .exact import ExactSum
@@ -21,7 +21,9 @@ COUNTED = ("calls", "attempts", "repairs", *TOKENS.values(), "unknown_cost_attem
 def tokens(result: VerificationResult) -> dict[str, int]:
     """`{"input", "output", "total"}` of the calls for a result; 0 where they are unknown."""
     total = result.generation.usage_metadata.get(TOTAL)
-    rows = (total,) if _is_row(total) else _rows(result).values()
+    if _is_row(total):
+        return {name: total[key] if is_number(total.get(key)) else 0 for name, key in TOKENS.items()}
+    rows = _rows(result).values()
     return {name: sum([row[key] for row in rows if is_number(row.get(key))]) for name, key in TOKENS.items()}
 
 
@@ -80,7 +82,7 @@ class TaskUsage(CallTotals):
         self.items += 1
         count: Any
         for name, count in zip(COUNTED, map(get, COUNTED), strict=True):
-            if is_number(count):
+            if (type(count) is int and -LARGEST <= count <= LARGEST) or is_number(count):  # most are
                 counts[name] += count
         cached: Any = get("cache_read_tokens")
         if is_number(cached):

@@ -184,7 +184,7 @@ def _unfit(error: ValidationError) -> FillError:
 def _known_part(cls: type[BaseAnswer], keys: dict[str, str], data: Mapping[str, Any] | None) -> dict[str, Any]:
     if not keys:
         return {}
-    if not isinstance(data, Mapping):
+    if type(data) is not dict and not isinstance(data, Mapping):
         raise FillError(f"Expected a JSON object with the keys {', '.join(keys.values())}; got {shown(data)}")
     given = {key: key if key in data else name for name, key in keys.items() if key in data or name in data}
     if len(given) < len(keys):
@@ -239,10 +239,10 @@ def copied(value: Any) -> Any:
     """A copy of JSON data: template code may change what it was given, and the data stays the caller's."""
     if type(value) in _ATOMS:
         return value
-    if type(value) is dict or isinstance(value, Mapping):
-        return {key: item if type(item) in _ATOMS else copied(item) for key, item in value.items()}
     if isinstance(value, list):
         return [item if type(item) in _ATOMS else copied(item) for item in value]
+    if type(value) is dict or isinstance(value, Mapping):
+        return {key: item if type(item) in _ATOMS else copied(item) for key, item in value.items()}
     return value
 
 

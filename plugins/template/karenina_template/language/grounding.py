@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
+from attrs import frozen
 from karenina_vocabulary.handle import TemplateField
 
 ONES = (
@@ -158,11 +159,11 @@ def _scalars(value: Any) -> list[str | int | float]:
     return [scalar for member in members for scalar in _scalars(member)]
 
 
+@frozen(eq=False)
 class _Source:
     """A text in which values are looked for. What that takes is made of it when it is needed first."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
     def holds(self, value: str | float) -> bool:
         if not isinstance(value, str):

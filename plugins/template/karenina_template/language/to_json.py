@@ -29,7 +29,7 @@ def plain(value: Any) -> Any:
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         return sorted((plain(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))

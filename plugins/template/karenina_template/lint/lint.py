@@ -237,7 +237,7 @@ def _flat(value: list[Any]) -> Iterator[Any]:
 
 
 def _limits(subject: Subject, reading: Reading) -> Iterator[tuple[Where, Weighed]]:
-    if subject.discriminates(reading.nodes.get(subject.path[:-1], ())):
+    if reading.is_open or subject.discriminates(reading.nodes.get(subject.path[:-1], ())):
         return
     if found := read_options(subject.options, subject.targets, subject.many):
         yield ("const" if len(subject.options) == 1 else "enum"), found

@@ -45,6 +45,13 @@ _OTHERS = (
     *("maxProperties", "uniqueItems", "readOnly", "writeOnly", "deprecated"),
 )
 _STEPS = frozenset((*_NAMED, *_LISTED, *_SINGLE, "$ref", "properties"))
+LIMITS = frozenset(
+    (
+        *("enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *("minItems", "maxItems"),
+    )
+)
+"""Keywords of what a field may hold, beside its type, that may give a value away."""
 _KEYWORDS = frozenset((*_NAMED, *_LISTED, *_SINGLE, *_DEFINITIONS, *_OTHERS))
 
 
@@ -70,6 +77,12 @@ class Reading:
     places: tuple[Place, ...]
     nodes: Mapping[Path, Sequence[Mapping[str, Any]]] = field(repr=False)
     """The parts of the schema that say what a field may hold; alternatives are listed one by one."""
+    is_open: bool = field()
+    """Whether nothing but types says what the fields may hold."""
+
+    @is_open.default
+    def _is_open(self) -> bool:
+        return all(LIMITS.isdisjoint(node) for parts in self.nodes.values() for node in parts)
 
     def described(self, descriptions: Mapping[str, str]) -> Reading:
         """With other descriptions of these fields, by name, of each of which there is one."""
@@ -79,10 +92,12 @@ class Reading:
             else place
             for place in self.places
         )
-        return Reading(tuple(places), self.nodes)
+        return Reading(tuple(places), self.nodes, self.is_open)
 
     def options(self, path: Path) -> tuple[Any, ...]:
         """The values among which the judge chooses, in their order; empty where the field is open."""
+        if self.is_open:
+            return ()
         found: list[Any] = []
         for node in self.nodes.get(path, ()):
             found += node["enum"] if isinstance(node.get("enum"), list) else ()

@@ -216,7 +216,6 @@ class Targets:
 
     values: Sequence[Scalar]
     _by_head: _Index = field(init=False, repr=False)
-    _by_key: _Index = field(init=False, repr=False)
 
     @_by_head.default
     def _index_heads(self) -> _Index:
@@ -227,14 +226,14 @@ class Targets:
             pairs += [(head, index) for head in ([number] if number is not None else begins or (ANY,))]
         return indexed(pairs)
 
-    @_by_key.default
-    def _index_keys(self) -> _Index:
+    @cached_property
+    def _by_key(self) -> _Index:
         return indexed((key, number) for number, value in enumerate(self.values) for key in keys_of_data(value)[:1])
 
-    @property
-    def keys(self) -> frozenset[Hashable]:
-        """How a text begins that may name one of the values, and what is equal to one; `ANY` where any text may."""
-        return frozenset((*self._by_head, *self._by_key))
+    def keys(self, *, of_data: bool) -> frozenset[Hashable]:
+        """How a text begins that may name one of the values, `ANY` where any text may; and what data has that is equal
+        to one."""
+        return frozenset((*self._by_head, *self._by_key) if of_data else self._by_head)
 
     @cached_property
     def _beginnings(self) -> Wanted:

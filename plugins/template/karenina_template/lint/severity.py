@@ -77,6 +77,11 @@ class Subject:
         """Whether the question itself names the value."""
         return bool(self.question) and bool(mentions(self.question, value))
 
+    @property
+    def may_be_a_name(self) -> bool:
+        """Whether a text may name a part of the value, see `part_of_name`."""
+        return len(self.values) == 1 and len(str(self.values[0]).split()) > 1
+
     def discriminates(self, parents: Iterable[Mapping[str, Any]]) -> bool:
         """Whether the field only tells the alternatives of a union apart; then each of them allows one value."""
         named = [node["discriminator"] for node in parents if isinstance(node.get("discriminator"), Mapping)]
@@ -279,7 +284,8 @@ class Reach:
     def __init__(self, places: Sequence[Place], subjects: Sequence[Subject]) -> None:
         self.places = places
         self._by_path = indexed((place.path, number) for number, place in enumerate(places))
-        wanted = frozenset[Hashable]().union(*(subject.targets.keys for subject in subjects)) - {ANY}
+        self._has_data = not {*_DATA, "extra"}.isdisjoint([place.where for place in places])
+        wanted = frozenset[Hashable]().union(*map(self._keys, subjects)) - {ANY}
         named = Wanted.of(wanted)  # the other keys are those of data
         self._by_key = indexed(
             (key, number) for number, place in enumerate(places) for key in _held(place, wanted, named)
@@ -301,6 +307,8 @@ class Reach:
             yield from ((place, found) for place in self.places if (found := weigh(place, subject)))
             return
         group = self._group(subject)
+        if not (group.named_in or group.elsewhere or self._has_data or subject.may_be_a_name):
+            return
         ends = range(len(subject.path) + 1)
         around = {number for end in ends for number in self._by_path.get(subject.path[:end], ())}
         around = {number for number in around if self.places[number].path or self.places[number].where in _DATA}
@@ -314,10 +322,13 @@ class Reach:
             if found is not None:
                 yield place, found
 
+    def _keys(self, subject: Subject) -> frozenset[Hashable]:
+        return subject.targets.keys(of_data=self._has_data)
+
     def _group(self, subject: Subject) -> _Group:
         value = subject.kind
         if value not in self._groups:
-            keys = subject.targets.keys
+            keys = self._keys(subject)
             numbers = range(len(self.places)) if ANY in keys else {n for key in keys for n in self._by_key.get(key, ())}
             homes, stranger = self._homes[value], None
             elsewhere: dict[int, Weighed] = {}

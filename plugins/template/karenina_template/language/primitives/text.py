@@ -178,7 +178,8 @@ class SemanticMatch(VerificationPrimitive):
 
 
 def _read_set(value: Any, normalizers: Iterable[str | SynonymMap] = ()) -> set[Any]:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+    usual = type(value) in (list, tuple, set)  # to ask about abstract classes takes long
+    if not usual and (isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable)):
         raise TypeError(f"SetContainment compares lists or sets, not {value!r}")
     read = partial(normalized, normalizers=normalizers) if normalizers else canonical
     try:
