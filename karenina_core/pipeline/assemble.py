@@ -15,8 +15,7 @@ from .context import VerificationContext
 USAGE: Key[Callable[[Mapping[str, Any]], Mapping[str, Any]]] = Key("usage of calls", Callable)
 """A service: the `usage_metadata` of the item's calls, beside that of an answer which was generated for another judge.
 """
-ABOUT = tuple(fields_dict(MetadataPart))
-TOLD = attrgetter(*ABOUT)
+METADATA = tuple(fields_dict(MetadataPart))
 
 
 def metadata(context: VerificationContext) -> MetadataPart:
@@ -84,8 +83,8 @@ def ending(context: VerificationContext) -> dict[str, Any]:
 
 def ended(metadata: MetadataPart, context: VerificationContext, seconds: float) -> MetadataPart:
     """The same when the last stage is done; `evolve` takes twice as long."""
-    told = dict(zip(ABOUT, TOLD(metadata), strict=True)) | ending(context)
-    return MetadataPart(**told | {"execution_time": seconds})
+    values = dict(zip(METADATA, attrgetter(*METADATA)(metadata), strict=True))
+    return MetadataPart(**values | ending(context) | {"execution_time": seconds})
 
 
 def ledger(context: VerificationContext) -> tuple[LedgerEntry, ...]:
