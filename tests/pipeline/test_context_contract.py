@@ -51,7 +51,7 @@ def test_undeclared_reads_name_the_line_to_add(inside: VerificationContext) -> N
         with pytest.raises(ContractError) as caught:
             read(TEXT)
         assert str(caught.value) == (
-            "Sample reads 'sample.text' without having declared it; "
+            "Sample reads 'sample.text' without declaring it; "
             "add it to Sample.reads (or .requires, where it must exist)"
         )
 

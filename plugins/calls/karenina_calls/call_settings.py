@@ -32,8 +32,8 @@ class CallSettings(Section):
     )
     retry_max_elapsed_seconds: float | None = positive(None, neutral=True)
     """Seconds for one call with all its attempts and waits; None: as long as all attempts that a time-out may have take
-    (`request_timeout`), at least 120. A model that takes nothing for longer, or asks to be left alone for longer, is
-    asked nothing more in this run."""
+    (`request_timeout`), at least 120. A model that accepts no call for longer, or asks for a longer pause, gets no more
+    calls in this run."""
     max_concurrent_requests: int | None = most(neutral=True)
     """Calls of all models that may be under way at the same time, those of an embedder that asks a provider included;
     None: as many as the items make. Models that wait for each other take turns."""

@@ -59,9 +59,9 @@ def run_parts(
         bad = _bad(results) > 0
         first = next(r for r in results if r.metadata.outcome not in GOOD) if bad else results[0]
         line = shlex.join(["karenina", "show", str(directory), first.metadata.question_id])
-        parts.append(f"One item explained: {line}")
+        parts.append(f"Details of one item: {line}")
         if "report" in installed_entry_points("karenina.commands").names:
-            parts.append(f"All of it as a page: {shlex.join(['karenina', 'report', str(directory)])}")
+            parts.append(f"Full report: {shlex.join(['karenina', 'report', str(directory)])}")
     return parts
 
 

@@ -372,7 +372,7 @@ def test_a_repair_that_its_budget_has_stopped_says_so_and_is_gone_on_with_by_a_h
     assert result.exit_code == 3, result.output
     assert "5 results still to be made again" in result.stderr
     assert "karenina resume out --budget-tokens MORE" in result.stderr
-    assert "The repair has not ended." in result.stdout
+    assert "The repair is not finished." in result.stdout
     stopped = printed(run)
     assert stopped["repair"] == {"mode": "replay", "rows": 6, "remaining": 5}
     assert (stopped["state"], stopped["done"]) == ("interrupted", 6)
@@ -417,7 +417,7 @@ def test_a_repair_that_met_an_outage_says_how_to_continue_and_really_asks(
     result = run("repair", "out", "--all", "--set", "run.retry_policy.server.max_attempts=1")
     assert result.exit_code == 3, result.output
     assert "karenina resume out" in result.stdout
-    assert "The repair has not ended." in result.stdout
+    assert "The repair is not finished." in result.stdout
     assert set(outcomes().values()) == {"error"}
     replies.down, replies.judged = False, 0
     result = run("resume", "out", "--quiet")

@@ -90,7 +90,7 @@ def test_a_provider_that_wants_to_be_left_alone_ends_the_run_and_the_command_say
             result.stderr
         )
         printed = " ".join(result.stdout.split())
-        assert re.search(r"asks to be left alone for (600|59\d) s \(until [-\d]+ [:\d]+\)", printed), result.stdout
+        assert re.search(r"asks for a pause of (600|59\d) s \(until [-\d]+ [:\d]+\)", printed), result.stdout
         assert set(outcomes()) == {"passed"}
         assert read_status(Path("out")).state == "interrupted"
         well = True

@@ -115,12 +115,10 @@ def test_where_there_is_only_a_rubric_the_mode_for_that_is_proposed(world: Make,
     with pytest.raises(ConfigError, match=r"has no answer template\); to score .* the mode rubric_only \(--mode"):
         world(questions=[bare], rubric=rubric).prepare()
     with pytest.raises(
-        ConfigError, match=r"nothing to verify \(q0: has no answer template\); where there are reference answers"
+        ConfigError, match=r"nothing to verify \(q0: has no answer template\); if there are reference answers"
     ):
         world(questions=[bare]).prepare()
-    with pytest.raises(
-        ConfigError, match=r"no answer template\); where a column of the sheet .* --map .*; where there"
-    ):
+    with pytest.raises(ConfigError, match=r"no answer template\); if a column of the sheet .* --map .*; if there"):
         world(questions=[bare], metadata={"table": {"columns": {"Golden": "custom"}}}).prepare()
 
 

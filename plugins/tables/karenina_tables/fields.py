@@ -126,7 +126,9 @@ def read_field(cells: Mapping[str, Cell], whole: bool = True, mark: str = "") ->
         spec["ground_truth"] = _read_value(type_, expected)
     except (ValueError, ArithmeticError):
         word = TYPES.get(type_, (type_,))[0]
-        raise CellProblem("expected", f"{text_of(expected)!r:.80} is no {word}; correct it or the type") from None
+        raise CellProblem(
+            "expected", f"{text_of(expected)!r:.80} is not valid for the type {word}; correct it or the type"
+        ) from None
     spec["verify_with"] = _primitive(type_, spec["ground_truth"], cells)
     return spec
 

@@ -192,7 +192,10 @@ def test_the_language_of_a_template_column_is_found_out(make: Make) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("question,expected,type\na?,x,number\n", "sheet.csv, row 2, column 'expected': 'x' is no number; correct it"),
+        (
+            "question,expected,type\na?,x,number\n",
+            "sheet.csv, row 2, column 'expected': 'x' is not valid for the type number; correct it",
+        ),
         ("question,expected,type\na?,x,nmber\n", "row 2, column 'type': there is no 'nmber' (did you mean 'number'?)"),
         ("question,expected,tolerance\na?,5,much\n", "row 2, column 'tolerance': 'much' is no tolerance"),
         ("question,expected,tolerance\na?,5,-1\n", "column 'tolerance'"),
@@ -246,7 +249,9 @@ def test_all_mistakes_are_named_at_once(make: Make) -> None:
 def test_a_row_of_json_lines_is_its_line(make: Make) -> None:
     with pytest.raises(BenchmarkError, match=r"rows.jsonl, row 3: not JSON"):
         Benchmark.load(make('{"question": "a?"}\n\n{oh}\n', "rows.jsonl"))
-    with pytest.raises(BenchmarkError, match=r"rows.jsonl, row 2, column 'expected': 'x' is no number"):
+    with pytest.raises(
+        BenchmarkError, match=r"rows.jsonl, row 2, column 'expected': 'x' is not valid for the type number"
+    ):
         Benchmark.load(
             make('{"question": "a?"}\n{"question": "b?", "expected": "x", "type": "number"}\n', "rows.jsonl")
         )

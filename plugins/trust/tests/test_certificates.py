@@ -64,7 +64,9 @@ def test_the_five_estimates_stand_side_by_side_and_ppi_plus_is_recommended() -> 
     assert all(estimate.interval is not None for estimate in row.estimates.values())
     assert row.recommended == "ppi++"
     assert row.certified == ppi_plus(found.sample())
-    assert re.search(r"uses the judge as far as it goes with people's labels \(0\.\d\d of its correction\)", row.reason)
+    assert re.search(
+        r"uses the judge as far as it correlates with people's labels \(0\.\d\d of its correction\)", row.reason
+    )
     error = row.certified.standard_error
     assert sum(value**2 for value in row.influence.values()) == pytest.approx(error**2)
 
@@ -140,7 +142,7 @@ def test_labels_drawn_by_verdict_use_the_judge_without_a_correction() -> None:
     by_verdict = table(found.said, labels, strata=[str(said) for said in found.said])
     row = row_of(by_verdict, drawn=True)
     assert row.recommended == "people"
-    assert "answers were drawn by what the judge says" in row.reason
+    assert "answers were drawn by the judge's outcome" in row.reason
     wide = people_alone(evolve(by_verdict, strata=("all",) * 300).sample()).interval
     assert row.certified is not None
     assert row.certified.interval is not None

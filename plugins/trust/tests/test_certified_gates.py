@@ -106,7 +106,7 @@ def test_a_change_makes_every_gate_on_its_certificate_fail(
         shutil.copy(certified.path / name, tmp_path / "again" / name)
     labels = command("certify", tmp_path / "again")
     assert labels.exit_code == 1
-    assert "made beside another judge, prompt, template or rubric" in labels.output
+    assert "made with another judge, prompt, template or rubric" in labels.output
     named = {"judge": ["--judges", "manual=another"], "model": ["--models", "manual=another"]}.get(what, [])
     gate = ("--set", "plugins.certificates.max_drop=1")
     compared = command("compare", certified.path, tmp_path / "again", "--unchanged", *named, *gate)

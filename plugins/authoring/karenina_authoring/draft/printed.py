@@ -157,7 +157,7 @@ def _parts(benchmark: Benchmark, drafts: Drafts, output: Path, sheet: Path | Non
     return [
         Table(("question", "state", "fields", "wrong values rejected", "other forms accepted"),
               [_row(draft) for draft in drafts.found], "Drafts"),
-        Table(("question", "why"), why, "What is to be looked at"),
+        Table(("question", "why"), why, "To check"),
         f"{plural(len(drafts.found), 'question')}, {', '.join(listed)}",
         _paid(drafts),
         f"{output}: {plural(len(benchmark), 'question')}",

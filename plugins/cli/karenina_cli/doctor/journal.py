@@ -87,5 +87,5 @@ def _advice(folder: Path, found: Mapping[str, Any]) -> list[str]:
     saved = found["salvaged"]["journal"]
     return [
         f"What can be read is in {saved}. To continue with it: karenina doctor {where} --replace",
-        "What is missing there is asked again.",
+        "Missing calls are made again.",
     ]

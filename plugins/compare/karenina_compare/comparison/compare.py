@@ -46,8 +46,8 @@ def compare(
     Each answering model is compared with the same one of the other side, or with those that `models` says: texts such
     as `gpt=gpt-next`, a part of each name being enough; `judges` says the same of parsing models. Replicates are
     averaged by question. `metrics`: `pass_rate`, `answered_accuracy`, `trait:NAME`, `trait:*`; by default the pass
-    rate, and all traits where no verdicts are due. All rows are one family for the correction. `cluster` and `planned`
-    are as in `headline_numbers`, one `planned` a side. `unchanged` leaves out items that have changed.
+    rate, and all traits if no verdicts are due. All rows are one family for the correction. `cluster` and `planned` are
+    as in `headline_numbers`, one `planned` a side. `unchanged` leaves out items that have changed.
 
     Raises ConfigError for such items without it, and for metrics and models that are not there."""
     planned = planned_of(a, planned[0]), planned_of(b, planned[1])

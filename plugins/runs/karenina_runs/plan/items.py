@@ -37,7 +37,7 @@ NO_TRAITS: frozenset[str] = frozenset()
 MOST_NAMED = 5
 """Answers, or models, that a message names. Chosen: it stays readable."""
 ASK = (
-    "have the models asked for what is missing (--ask-missing; in Python a store with miss_policy fall_through, or "
+    "ask the models for the missing ones (--ask-missing; in Python a store with miss_policy fall_through, or "
     "ask_missing=True of extend_run), or judge only the questions that have all of theirs (--only-answered; in Python "
     "miss_policy leave_out)"
 )
@@ -280,7 +280,7 @@ def check_answers(prepared: Prepared) -> list[str]:
     if missing and store.miss_policy == "strict":
         if missing > len(named):
             named.append(f"and {missing - len(named)} more")
-        what = f"{missing} of {plural(total, 'answer')} are not there; give them too, {ASK}"
+        what = f"{missing} of {plural(total, 'answer')} are missing; add them, {ASK}"
         raise ConfigError([Problem("answers", "\n  ".join([what, *named, _there(store)]))])
     notes = [f"{total - missing - again} of {plural(total, 'answer')} are replayed; their models are not asked"]
     if again:

@@ -64,7 +64,7 @@ def check_labels(file: LabelFile, run: Path, answers: Sequence[Answer]) -> None:
     """Raises ConfigError where the labels are of another judge, prompt, template or rubric, or of other answers."""
     if changed := stale(file.binding, binding_of(run)):
         raise ConfigError(
-            f"the labels were made beside another judge, prompt, template or rubric: {listed(changed)}; "
+            f"the labels were made with another judge, prompt, template or rubric: {listed(changed)}; "
             "draw answers of this run and label them (karenina label RUN --labels FILE)"
         )
     if file.plan.population != population_of(answers):

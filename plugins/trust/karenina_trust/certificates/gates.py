@@ -123,7 +123,7 @@ def _gate(held: Held, answers: Iterable[Answer], pair: tuple[str, str], *, same:
         low = found.interval.low
         shown = _shown(found.value, low, found.interval.high)
         text = f"other answers, corrected by sensitivity and specificity of {row.labels} labels: {shown}"
-    return Gate(RATE, name, low >= least - SLACK, f"{text}; at least {least:.1%} asked for of the lower limit")
+    return Gate(RATE, name, low >= least - SLACK, f"{text}; at least {least:.1%} required for the lower limit")
 
 
 def _carried_over(row: Certified, answers: Iterable[Answer], pair: tuple[str, str]) -> Estimate:

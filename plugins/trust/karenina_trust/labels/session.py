@@ -132,7 +132,9 @@ def _parts(file: LabelFile, found: dict[str, Any]) -> list[Any]:
         Table(("stratum", "answers", "drawn", "labelled"), strata, "Plan"),
         Table(("annotator", "target", "labels"), rows, "Labels"),
         Table(
-            ("target", "judge", "labels", "95 % interval", "with more"), gains, "What more labels would buy, in points"
+            ("target", "judge", "labels", "95 % interval", "with more"),
+            gains,
+            "Precision with more labels, in percentage points",
         ),
         *found["notes"],
     ]

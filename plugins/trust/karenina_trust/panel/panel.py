@@ -80,8 +80,8 @@ class Panel:
     @property
     def warnings(self) -> list[str]:
         found = [
-            f"{judge} is inverted ({how}): it is right more often when turned round. It is left out of the weighted "
-            "verdicts; look at its prompt and its templates, or leave it out of the panel"
+            f"{judge} is inverted ({how}): it is right more often when reversed. It is left out of the weighted "
+            "verdicts; check its prompt and templates, or leave it out of the panel"
             for judge, how in self.inverted.items()
         ]
         if (best := self.best) is None:
