@@ -160,7 +160,7 @@ class VerificationContext(ReadThrough):
         except ValueError:
             self._undeclared("produces", key)
         if key in self._artifacts:
-            text = f"{self._who()} writes {str(key)!r}, which is there already"
+            text = f"{self._who()} writes {str(key)!r}, which already exists"
             raise ContractError(f"{text}; artifacts are written once")
         if isinstance(declared, Key):
             declared.check(value)

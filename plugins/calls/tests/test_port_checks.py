@@ -58,7 +58,7 @@ class Silent:
     ("port", "said", "placed"),
     [
         (Without, "Without has no capabilities; write `capabilities = PortCapabilities()` in it", True),
-        (Odd, "no output channel is called 'json'; there is: json_schema, tool_call, json_object, text", True),
+        (Odd, "no output channel is called 'json'; available: json_schema, tool_call, json_object, text", True),
         (Broken, "Broken.capabilities failed: KeyError: 'out' (", True),
         (
             Narrow,

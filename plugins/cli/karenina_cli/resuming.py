@@ -144,7 +144,7 @@ def take_back(folder: Path, *, as_json: bool) -> int:
     """Have the run as it was before its latest repair. Returns the exit code. Raises ConfigError, RunDirectoryError."""
     with own_stdout() as out:
         own = undo_repair(folder)
-        line = f"{folder} is as it was before the repair whose record is in {own}"
+        line = f"{folder} is as it was before the repair, which is recorded in {own}"
         print_found({"run_dir": str(folder), "undone": str(own)}, [line], out, as_json=as_json)
     return OK
 

@@ -114,7 +114,7 @@ def cost_text(sums: Mapping[str, Any]) -> str:
     if not attempts or cost is None:
         return shown_cost(cost)
     known = shown_cost(cost) if cost else "unknown"
-    return f"{known} (without that of {plural(attempts, 'failed attempt')} whose cost is unknown)"
+    return f"{known} (plus the unknown cost of {plural(attempts, 'failed attempt')})"
 
 
 def _pair(row: Mapping[str, Any]) -> Table:

@@ -202,7 +202,7 @@ def test_nothing_chosen_is_said(run: Run, done: Any) -> None:
     assert result.exit_code == 1
     assert "--all" in result.stderr
     assert run("repair", "out", "--questions", "q9").exit_code == 1
-    assert "there is: passed" in run("repair", "out", "--outcome", "failed").stderr
+    assert "available: passed" in run("repair", "out", "--outcome", "failed").stderr
     assert run("repair", "out", "--mode", "again", "--all").exit_code == 2
 
 
@@ -223,13 +223,13 @@ def test_an_option_that_chooses_nothing_is_named_as_it_was_typed(run: Run, done:
     assert result.exit_code == 1
     shown = value if value.isdigit() else repr(value)
     assert f"Error: {option}: no result has {shown}" in result.stderr
-    assert "there is: " in result.stderr
+    assert "available: " in result.stderr
 
 
 def test_what_is_no_run_directory_is_named(run: Run, tmp_path: Path) -> None:
     result = run("repair", tmp_path, "--all")
     assert result.exit_code == 1
-    assert "is no run directory" in result.stderr
+    assert "is not a run directory" in result.stderr
 
 
 def test_a_benchmark_that_was_changed_is_named_and_nothing_is_repaired(run: Run, done: Any, replies: Replies) -> None:

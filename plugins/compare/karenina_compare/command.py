@@ -134,7 +134,7 @@ def command(
     if dir_b is None and options["unchanged"]:
         raise click.UsageError("--unchanged is about items that changed from one run to another; give DIR_B", ctx)
     if dir_b is None and (options["fail_on_regression"] or options["max_drop"] is not None):
-        raise click.UsageError("a regression is one from one run to another; give DIR_B", ctx)
+        raise click.UsageError("a regression needs two runs; give DIR_B", ctx)
     from .comparison.run import Output, print_comparison
 
     shown = Output(form=form or "table", file=output, as_json=as_json)

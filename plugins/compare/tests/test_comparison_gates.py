@@ -278,7 +278,7 @@ def test_a_drop_that_cannot_be_decided_fails() -> None:
     for facts, why in (
         ({"difference": None}, "none of 20 questions has a value on both sides"),
         ({"higher_is_better": None}, "which value is better is unknown"),
-        ({"worst_known": False}, "of answers without a value the worst one is unknown"),
+        ({"worst_known": False}, "the worst value of answers without one is unknown"),
         ({"worst_asked": -0.6}, "-60.0 pp if every answer without a value were as bad for B as it can be"),
     ):
         (gate,) = gates(with_row(**facts), Limits(max_drop=0.5))

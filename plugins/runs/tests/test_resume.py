@@ -468,7 +468,7 @@ def test_a_run_does_not_go_on_without_what_it_reuses_unless_a_fork_is_asked_for(
         resumed(here, tmp_path / "run")
     assert len(here.answerer.calls) == calls
     results = resumed(here, tmp_path / "run", fork=tmp_path / "fork")
-    assert any("first is not there any more" in note for note in results.notes)
+    assert any("first no longer exists" in note for note in results.notes)
     (tmp_path / "away").rename(tmp_path / "first")
     calls = len(here.answerer.calls)
     assert len(resumed(here, tmp_path / "run")) == 3

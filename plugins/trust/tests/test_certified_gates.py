@@ -178,7 +178,7 @@ def test_other_answers_of_the_same_model_are_corrected_by_what_labels_found(cert
     [
         (["--certificate", "none.json"], "has no effect alone; add --min-certified-rate"),
         (["--min-certified-rate", "0.5"], "needs a certificate; add --certificate FILE"),
-        (["--min-certified-rate", "0.5", "--certificate", "none.json"], "there is no certificate none.json"),
+        (["--min-certified-rate", "0.5", "--certificate", "none.json"], "there is not a certificate none.json"),
     ],
 )
 def test_a_gate_without_its_certificate_is_refused_before_anything_is_asked(
@@ -222,7 +222,7 @@ def test_compare_says_the_certified_difference_and_holds_gates_against_it(
     assert "Certified" not in command("compare", certified.path, other).output
     failed = command("compare", certified.path, other, *gate)
     assert failed.exit_code == 4
-    assert "there is no certificate" in failed.output
+    assert "there is not a certificate" in failed.output
 
 
 def certified_row(sample: Sample, names: list[str]) -> Certified:
@@ -297,20 +297,20 @@ def test_the_report_shows_the_certificate_and_says_where_it_does_not_hold(
     assert done.exit_code == 0
     row = read_certificate(run / "certificate.json").rows[0]
     assert f"{row.value:.3f} ({row.low:.3f} to {row.high:.3f})" in page
-    assert "does not hold any more" not in page
+    assert "no longer holds" not in page
     lines = (run / "results.jsonl").read_text("utf-8").splitlines(keepends=True)
     (run / "results.jsonl").write_text("".join(lines[1:]), "utf-8")
     command("report", run)
     said = (run / "report.html").read_text("utf-8")
-    assert "This certificate does not hold any more: it is of other results than those in" in said
+    assert "This certificate no longer holds: it is for other results than those in" in said
     fingerprint = json.loads((run / "fingerprint.json").read_text("utf-8"))
     fingerprint["settings"]["features"] = ["abstention"]
     (run / "fingerprint.json").write_text(json.dumps(fingerprint), "utf-8")
     command("report", run)
-    assert "This certificate does not hold any more: the setting features" in (run / "report.html").read_text("utf-8")
+    assert "This certificate no longer holds: the setting features" in (run / "report.html").read_text("utf-8")
     (run / "certificate.json").write_text("{}", "utf-8")
     command("report", run)
-    assert "is no certificate" in (run / "report.html").read_text("utf-8")
+    assert "is not a certificate" in (run / "report.html").read_text("utf-8")
     (run / "certificate.json").unlink()
     command("report", run)
     assert "Certified" not in (run / "report.html").read_text("utf-8")

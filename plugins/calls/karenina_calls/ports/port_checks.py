@@ -57,7 +57,7 @@ def _complaints(kind: CallKind, port: Any) -> Iterator[str]:
     known = get_args(Channel)
     for channel in found.output_channels:
         if channel not in known:
-            hint = f"{did_you_mean(str(channel), known)}; there is: {', '.join(known)}"
+            hint = f"{did_you_mean(str(channel), known)}; available: {', '.join(known)}"
             yield f"{place(cls)}{cls.__name__}.capabilities: no output channel is called {channel!r}{hint}"
 
 

@@ -171,7 +171,7 @@ def work_options(*, spent: str, sinks: str) -> Callable[[F], F]:
 
 def options_of_a_later_run(
     *,
-    before: str = "the beginning",
+    before: str = "the original run",
     spent: str = "the whole run may spend, including what it has already spent",
     sinks: str = "Write results there instead of to the original sinks.",
 ) -> Callable[[F], F]:

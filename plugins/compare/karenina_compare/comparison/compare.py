@@ -264,7 +264,7 @@ def _notes(measures: Measures, cluster: Cluster | None, *sets: tuple[str, Result
     notes = [f"{name}: {why}" for name, why in measures.conflicts.items()]
     for label, _, results in sets:
         if weaker := sum(JUDGED_AGAINST_REFERENCE in result.metadata.caveats for result in results):
-            notes.append(f"{label}{plural(weaker, 'item')} judged against a reference answer, the weaker kind")
+            notes.append(f"{label}{plural(weaker, 'item')} judged against a reference answer (weaker evidence)")
     for _, given, _ in sets:
         notes += getattr(given, "notes", ())
     every = [result for _, _, results in sets for result in results]

@@ -80,7 +80,7 @@ def _too_few(row: Row, tolerated: float) -> str:
     drop = _worsening(row, row.difference)
     if drop is None or row.scale is None or drop <= tolerated * row.scale + SLACK:
         return ""
-    return f"worse, and not significant ({_details(row)}); {few} show too little: {sight(row)}"
+    return f"worse, but not significant ({_details(row)}); {few} show too little: {sight(row)}"
 
 
 def _worsening(row: Row, difference: float) -> float | None:
@@ -105,7 +105,7 @@ def _drop(row: Row, most: float) -> tuple[bool, str]:
     if drop > most + SLACK:
         return False, details
     if not row.worst_known:
-        return False, f"cannot be decided: {details}; of answers without a value the worst one is unknown"
+        return False, f"cannot be decided: {details}; the worst value of answers without one is unknown"
     worst = None if row.worst_asked is None else _worsening(row, row.worst_asked)
     if row.worst_asked is not None and worst is not None and worst > most + SLACK:
         what = f"{signed(row.worst_asked, row)} if every answer without a value were as bad for B as it can be"

@@ -142,7 +142,7 @@ JUDGMENT = Table(
         *HEAD,
         *stored("deep_judgment", "text", "deep_judgment_mode"),
         *stored("deep_judgment", "boolean", "deep_judgment_performed", "deep_judgment_search_enabled"),
-        own("attribute_name", "text", of_item("name"), "None: nothing came of it."),
+        own("attribute_name", "text", of_item("name"), "None: no result."),
         own("gt_attribute_value", "value", named("template.parsed_gt_response")),
         own("llm_attribute_value", "value", named("template.parsed_llm_response")),
         own("attribute_match", "boolean", named("template.field_results"), "As `field_match`."),
@@ -176,7 +176,7 @@ RUBRIC_JUDGMENT = Table(
     "rubric_judgment",
     (
         *HEAD,
-        own("trait_name", "text", of_item("name"), "None: nothing came of it."),
+        own("trait_name", "text", of_item("name"), "None: no result."),
         own("trait_score", "value", of_item("trait.value"), "None: no score."),
         own("trait_label", "text", of_item("trait.label")),
         *EXCERPT,

@@ -60,7 +60,7 @@ class RunLock:
                     who = f"process {pid}" if pid else "another process"
                     raise RunDirectoryError(
                         f"{self.path.parent} is being written by {who}; wait until it ends, or stop it "
-                        f"(kill -TERM {pid or 'PID'}), and type the same again"
+                        f"(kill -TERM {pid or 'PID'}), and run the same command again"
                     )
                 waits -= 1
                 time.sleep(A_MOMENT)

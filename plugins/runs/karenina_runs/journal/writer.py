@@ -40,8 +40,8 @@ WAL_PAGES = 4000
 SHORT = 0.0005
 """Seconds that a thread computes on while another one wants its turn: a tenth of Python's own; chosen."""
 GONE = (
-    "it was deleted, or its folder was renamed, during the run. A folder that was renamed has everything that "
-    "was acknowledged; type its new name: karenina resume NEW-NAME. What was deleted is lost: begin a new run"
+    "it was deleted, or its folder was renamed, during the run. A renamed folder has everything that was "
+    "acknowledged; continue it: karenina resume NEW-NAME. What was deleted is lost: start a new run"
 )
 _before: list[float] = []
 _TABLE = attrgetter("table")

@@ -59,8 +59,8 @@ OF_A_SHEET = (
     'questions.jsonld --map "COLUMN=expected"'
 )
 FOUND = (
-    "holds the value of {}, which is taken out of all that models say and of all that is kept; change that place, or, "
-    "where the value is no secret, unset the variable or give the setting another value"
+    "holds the value of {}, which is removed from all that models say and all that is kept; change that place, or, if "
+    "the value is not a secret, unset the variable or give the setting another value"
 )
 
 

@@ -69,7 +69,7 @@ def check_labels(file: LabelFile, run: Path, answers: Sequence[Answer]) -> None:
         )
     if file.plan.population != population_of(answers):
         raise ConfigError(
-            "the run has other answers than when the labelled ones were drawn; draw again, in a file of its own "
+            "the answers of the run have changed since the labelled ones were drawn; draw again, in a new file "
             "(karenina label RUN --labels FILE)"
         )
     strata = strata_of(answers, file.plan.by, file.judges) if is_drawn(file) else {}
@@ -77,8 +77,8 @@ def check_labels(file: LabelFile, run: Path, answers: Sequence[Answer]) -> None:
         strata[one.item] != one.stratum for one in file.plan.items
     ):
         raise ConfigError(
-            "verdicts have changed since the answers were drawn, so that these are in other strata now; draw again, in "
-            "a file of its own (karenina label RUN --labels FILE)"
+            "verdicts have changed since the answers were drawn, so they are in other strata now; draw again, in a new "
+            "file (karenina label RUN --labels FILE)"
         )
 
 

@@ -80,7 +80,7 @@ def out_of_date(held: Held, run: Path) -> list[str]:
     if changed := not_holding(held, run):
         return changed
     same = results_digest(answers_of(VerificationResultSet.load(run))) == held.results
-    return [] if same else [f"it is of other results than those in {run}; certify them again"]
+    return [] if same else [f"it is for other results than those in {run}; certify them again"]
 
 
 def gates_of(held: Held, results: VerificationResultSet, least: float) -> Sequence[Gate]:

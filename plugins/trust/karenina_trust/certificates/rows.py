@@ -102,14 +102,14 @@ def row_of(found: Beside, *, drawn: bool, agreed: bool = True) -> Row:
     if not drawn:
         return evolve(row, reason="the answers were chosen by hand: this is agreement on these answers, no rate of all")
     if not found.numeric:
-        return evolve(row, reason="classes have no mean; see how far the judge agrees with people")
+        return evolve(row, reason="classes have no mean; look at the agreement of the judge with people")
     if len(labelled) < LEAST:
         missing = LEAST - len(labelled)
         more = f"label at least {missing} more" if row.items >= LEAST else f"{LEAST} are needed, so judge more answers"
         there = "" if row.items >= LEAST else f" of {plural(row.items, 'answer')}"
         return evolve(row, reason=f"too few labels: {len(labelled)}{there}; {more}")
     if row.questions < 2:
-        return evolve(row, reason="labels of one question say nothing of others; label answers to others")
+        return evolve(row, reason="labels of one question say nothing about others; label answers to other questions")
     try:
         sample = found.sample()
     except StatisticsError as error:
