@@ -65,7 +65,7 @@ def test_a_reply_that_cannot_be_read_is_damage(run: Run, folder: Path) -> None:
     found = run("doctor", str(folder))
     assert found.exit_code == 1
     assert "Damage: 1 row of the table calls cannot be read: not JSON" in found.stdout
-    assert "asked again" in found.stderr
+    assert "made again" in found.stderr
     mended = run("doctor", str(folder), "--replace")
     assert mended.exit_code == 0
     assert f"karenina resume {shlex.quote(str(folder))}" in mended.stderr
