@@ -119,5 +119,5 @@ def karenina_item_finished(result: VerificationResult, app: Any) -> None:
 def karenina_run_finished(summary: Mapping[str, Any], status: str, app: Any) -> None:
     """A run ended: the JSON document of `karenina verify --json`, and how it ended.
 
-    `status` is `completed`, `interrupted` or `failed`. Not every run that ends has begun.
+    `status` is `completed`, `interrupted` or `failed`. A run can end before it has started.
     """

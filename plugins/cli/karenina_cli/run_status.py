@@ -63,7 +63,7 @@ def _parts(found: RunStatus, folder: Path) -> list[Part]:
         ("items", f"{found.done} of {found.items}"),
         *([("outcomes", counts(found.outcomes))] if found.outcomes else []),
         *([("errors", counts(found.errors))] if found.errors else []),
-        *([("tried again on resume", str(found.waiting))] if found.waiting else []),
+        *([("retried on resume", str(found.waiting))] if found.waiting else []),
         *((row.kind, row.text) for row in found.progress),
         ("calls", f"{total['calls']} made, {total['reused']} reused, {plural(total['failed'], 'attempt')} failed"),
         ("tokens", f"{total['input_tokens']} in, {total['output_tokens']} out"),

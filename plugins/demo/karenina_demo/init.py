@@ -19,7 +19,7 @@ def command(folder: Path) -> None:
     The commands that it prints run at once, without a key and without a network. No file is overwritten: if one of them
     exists, nothing is written.
 
-    Exit code 1: a file is there already, or cannot be written.
+    Exit code 1: a file already exists, or cannot be written.
     """
     from .project import begun
 

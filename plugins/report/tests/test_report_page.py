@@ -583,7 +583,7 @@ def test_so_many_models_are_not_ranked_and_the_page_says_so(tmp_path: Path, monk
     items = [result("q", result_id=f"{n}", answering=ModelIdentity("manual", f"oak{n}")) for n in range(3)]
     page = page_of(items, tmp_path)
     assert "Place" not in page
-    assert "So many models are not compared" in page
+    assert "There are too many models to compare" in page
 
 
 def test_failures_have_the_groups_of_the_data_frame(tmp_path: Path) -> None:

@@ -158,8 +158,8 @@ class DeepJudgmentRubricPart(ResultPart):
     """Whether some trait was due for deep judgment, whatever the result; a skipped trait does not count."""
     extracted_rubric_excerpts: Mapping[str, Any] = field(factory=dict)
     """By trait, a list of `{"text", "confidence", "similarity_score", "start", "end", "explanation", "left_out",
-    "search_results", "search_error", "hallucination_risk", "hallucination_justification"}`, without what is not known.
-    An entry with an empty text explains why there is none; `left_out` lists asides of the passage that the quotation
+    "search_results", "search_error", "hallucination_risk", "hallucination_justification"}`, without unknown values. An
+    entry with an empty text explains why there is none; `left_out` lists asides of the passage that the quotation
     lacks."""
     rubric_trait_reasoning: Mapping[str, str] = field(factory=dict)
     """By trait, if the judgment came that far."""

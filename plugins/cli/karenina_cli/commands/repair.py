@@ -26,8 +26,7 @@ from ..root import ARGUMENTS
     type=click.Choice(["replay", "live"]),
     default="replay",
     show_default=True,
-    help="replay: the answers stay, and their judges are asked again. live: the questions are asked again, and all "
-    "judges read the new answers.",
+    help="replay: keep the answers, and judge them again. live: ask the questions again, and judge the new answers.",
 )
 @click.option("--all", "everything", is_flag=True, help="Choose all results.")
 @click.option(

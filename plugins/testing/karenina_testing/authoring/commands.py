@@ -99,7 +99,7 @@ def check(
     as_json: bool,
 ) -> None:
     """Check the installed plugin or command NAME: whether it can be loaded, and whether everything that it brings keeps
-    its promises. No provider is asked.
+    its promises. No provider is called.
 
     Whatever checks need beyond a plugin's declarations, its package names in the entry point group `karenina.checks`. A
     check that takes too long is a broken promise. Examples are the same in every call, unless --seed says otherwise.
