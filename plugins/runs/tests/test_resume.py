@@ -505,7 +505,7 @@ def test_a_part_of_the_manifest_that_is_gone_is_named_with_what_to_do(world: Mak
     interrupted(here, tmp_path / "run", 1)
     file = tmp_path / "run" / "manifest.json"
     manifest = json.loads(file.read_text("utf-8"))
-    told = rf"'{part}' .*; put manifest\.json back, or begin a new run .*--reuse"
+    told = rf"'{part}' .*; put manifest\.json back, or start a new run .*--reuse"
     for damaged in ({name: value for name, value in manifest.items() if name != part}, {**manifest, part: [1]}):
         file.write_text(json.dumps(damaged), "utf-8")
         with pytest.raises(ConfigError, match=told):

@@ -178,7 +178,7 @@ def test_a_template_of_every_type() -> None:
         ({}, r"fields: is missing"),
         ({"fields": []}, r"fields: a template needs at least one field"),
         ({"fields": [FIELD], "clas_name": "A"}, r"clas_name: .*\(did you mean 'class_name'\?\)"),
-        ({"fields": [FIELD], "class_name": "not a name"}, r"class_name: 'not a name' is no name"),
+        ({"fields": [FIELD], "class_name": "not a name"}, r"class_name: 'not a name' is not a class name"),
         (
             {"fields": [FIELD], "verify_strategy": {"type": "any_of"}},
             r"verify_strategy: any_of: parameter 'conditions' is missing",

@@ -178,7 +178,7 @@ def test_other_answers_of_the_same_model_are_corrected_by_what_labels_found(cert
     [
         (["--certificate", "none.json"], "has no effect alone; add --min-certified-rate"),
         (["--min-certified-rate", "0.5"], "needs a certificate; add --certificate FILE"),
-        (["--min-certified-rate", "0.5", "--certificate", "none.json"], "there is not a certificate none.json"),
+        (["--min-certified-rate", "0.5", "--certificate", "none.json"], "there is no certificate none.json"),
     ],
 )
 def test_a_gate_without_its_certificate_is_refused_before_anything_is_asked(
@@ -222,7 +222,7 @@ def test_compare_says_the_certified_difference_and_holds_gates_against_it(
     assert "Certified" not in command("compare", certified.path, other).output
     failed = command("compare", certified.path, other, *gate)
     assert failed.exit_code == 4
-    assert "there is not a certificate" in failed.output
+    assert "there is no certificate" in failed.output
 
 
 def certified_row(sample: Sample, names: list[str]) -> Certified:

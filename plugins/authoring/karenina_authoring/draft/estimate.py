@@ -43,7 +43,7 @@ class Unasked:
 
     async def enter(self, call: StoredCall) -> Place:
         self.calls.append(call)
-        raise PortError("nothing is asked for an estimate", kind="budget", final=True)
+        raise PortError("an estimate makes no calls", kind="budget", final=True)
 
 
 @frozen(kw_only=True)

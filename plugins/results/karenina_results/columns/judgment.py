@@ -201,7 +201,7 @@ RUBRIC_JUDGMENT = Table(
             "standard_trait_score",
             "value",
             named("deep_judgment_rubric.standard_rubric_scores"),
-            "Without deep judgment; None: not asked for, or none was given.",
+            "Without deep judgment; None: not requested, or none was given.",
         ),
         *ADDED,
     ),

@@ -184,7 +184,7 @@ def _scan(folder: Path, prepared: Prepared, prior: Prior, rubrics: Mapping[str, 
     with JournalReader.open(folder) as reader:
         ((there,),) = reader.query("SELECT COUNT(*) FROM results")
         if not there:
-            raise ConfigError(f"the run in {folder} has no results to extend; begin a new run")
+            raise ConfigError(f"the run in {folder} has no results to extend; start a new run")
         for (question, _, _), sharing in items:
             has_answer = not more_judges
             for item in sharing:

@@ -72,7 +72,7 @@ class Preset:
             raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
         except ValueError as error:
             raise ConfigError(
-                f"{path} is not a preset: {error}; list those that are there: karenina preset list"
+                f"{path} is not a preset: {error}; list the existing ones: karenina preset list"
             ) from None
         config = data.get("config") if isinstance(data, Mapping) else None
         if not isinstance(config, Mapping):

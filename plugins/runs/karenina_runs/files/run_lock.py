@@ -72,7 +72,7 @@ class RunLock:
                 raise
             remedy = "make the folder writable" if handle is None else "free space"
             raise RunDirectoryError(
-                f"{self.path} cannot be written: {error.strerror}; {remedy}, or begin a run in another directory "
+                f"{self.path} cannot be written: {error.strerror}; {remedy}, or start a run in another directory "
                 "(--out DIR)"
             ) from error
         self._handle = handle

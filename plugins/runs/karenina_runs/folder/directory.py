@@ -220,7 +220,7 @@ class RunDirectory:
         except OSError as error:
             line = f"karenina resume {shlex.quote(str(self.path))}"
             raise RunDirectoryError(
-                f"{self.path / name} cannot be written: {error.strerror}; free space, or begin a run in another "
+                f"{self.path / name} cannot be written: {error.strerror}; free space, or start a run in another "
                 f"directory (--out DIR). To resume a run that has begun, type: {line}"
             ) from error
 

@@ -149,7 +149,7 @@ def make(path: Path, run_id: str | None) -> tuple[sqlite3.Connection, Found]:
         raise damaged(path, "its log exists, but the file itself is gone")
     if any(marked(path.parent).values()):
         raise RunDirectoryError(
-            f"{path} is gone, and what was paid for was in it; put the file back, or begin a new run in another folder"
+            f"{path} is gone, and what was paid for was in it; put the file back, or start a new run in another folder"
         )
     new = path.with_name(f".{path.name}.new")
     for left in (new, log_of(new), new.with_name(f"{new.name}-journal"), new.with_name(f"{new.name}-shm")):

@@ -340,7 +340,7 @@ def connected(path: Path) -> sqlite3.Connection:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise RunDirectoryError(
-                f"the file system of {path.parent} does not allow a write-ahead log; begin a run in another directory "
+                f"the file system of {path.parent} does not allow a write-ahead log; start a run in another directory "
                 "(--out DIR)"
             )
         connection.execute("PRAGMA trusted_schema = OFF")

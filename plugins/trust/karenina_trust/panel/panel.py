@@ -94,7 +94,7 @@ class Panel:
                 sure = f"exact sign test p = {chance:.2g}" + ("" if chance < 0.05 else ", which chance may explain")
                 found.append(
                     f"{name} is worse than its best member {self.ballot.judges[best]}: right on "
-                    f"{shown(self.accuracy(verdicts))} of the labelled answers, that one on "
+                    f"{shown(self.accuracy(verdicts))} of the labelled answers, that member on "
                     f"{shown(self.accuracy(own))} ({sure})"
                 )
         return found

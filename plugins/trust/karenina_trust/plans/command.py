@@ -11,7 +11,7 @@ from karenina_cli.options.sections import examples
 
 
 @click.command(
-    short_help="Say how many labels of people a wanted width takes, and of which answers.",
+    short_help="Compute how many labels an interval of a given width takes, and of which answers.",
     epilog=examples(
         "karenina judge labels runs/first --width 0.1",
         "karenina judge labels runs/first --width 0.1 --labels runs/first/labels.json",
