@@ -48,7 +48,7 @@ ErrorKind = Literal[
     "cancelled",
 ]
 
-OTHERS = "install the package that brings any other one"
+OTHERS = "to use another one, install its package"
 """The remedy where a name is unknown, after a list of those that are known."""
 RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limited", "timeout", "connection", "server"})
 

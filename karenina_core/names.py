@@ -146,8 +146,8 @@ def _of_others(package: str, name: str) -> Any:
         if home := _declared()[0][package].get(name):
             return _imported(home, name)
     raise AttributeError(
-        f"module {package!r} has no attribute {name!r}: no installed distribution has this name. If it is one of "
-        f'karenina, install what has it; pip install "{CORE}[all]" installs everything'
+        f"module {package!r} has no attribute {name!r}: no installed distribution has this name. If it belongs "
+        f'to karenina, install the distribution that has it; pip install "{CORE}[all]" installs everything'
     )
 
 

@@ -160,7 +160,7 @@ class VerificationContext(ReadThrough):
         except ValueError:
             self._undeclared("produces", key)
         if key in self._artifacts:
-            text = f"{self._who()} writes {str(key)!r}, which is there already"
+            text = f"{self._who()} writes {str(key)!r}, which already exists"
             raise ContractError(f"{text}; artifacts are written once")
         if isinstance(declared, Key):
             declared.check(value)
@@ -362,7 +362,7 @@ class VerificationContext(ReadThrough):
         stage = self._stage
         assert stage is not None  # outside of stages nothing has to be declared
         hint = did_you_mean(key, getattr(stage, attribute))
-        text = f"{stage.name} writes {str(key)!r} without having declared it{hint}"
+        text = f"{stage.name} writes {str(key)!r} without declaring it{hint}"
         raise ContractError(f"{text}; add it to {type(stage).__name__}.{attribute}") from None
 
     def _may_read(self, key: str) -> None:
@@ -371,7 +371,7 @@ class VerificationContext(ReadThrough):
             return
         hint = did_you_mean(key, [*stage.requires, *stage.reads])
         raise ContractError(
-            f"{stage.name} reads {str(key)!r} without having declared it{hint}; "
+            f"{stage.name} reads {str(key)!r} without declaring it{hint}; "
             f"add it to {type(stage).__name__}.reads (or .requires, where it must exist)"
         )
 

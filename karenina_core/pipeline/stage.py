@@ -211,7 +211,7 @@ class Stage:
             setattr(cls, attribute, Keys(value))
         if not isinstance(cls.included_when, Condition):
             test = inspect.unwrap(cls.__dict__.get("included_when", cls.included_when))
-            cls.included_when = Condition(test, "its included_when says no to this plan")
+            cls.included_when = Condition(test, "its included_when excludes it from this plan")
         cls.features = Keys(sorted({*cls.features, *cls.included_when.features}))
         _check_declaration(cls)
 
@@ -219,7 +219,7 @@ class Stage:
         known = facts()  # not when the class is made: a module may declare settings and a stage
         for name in set(cls.settings) - set(known):
             hint = did_you_mean(name, known)
-            raise ContractError(f"{cls.name}.settings holds {str(name)!r}, which is no setting of a run{hint}")
+            raise ContractError(f"{cls.name}.settings holds {str(name)!r}, which is not a setting of a run{hint}")
         return super().__new__(cls)
 
     def check_config(self, config: VerificationConfig, app: Karenina) -> Iterable[Problem]:
@@ -273,7 +273,7 @@ def _check_declaration(cls: type[Stage]) -> None:
             f"{cls.name}.should_run is an async function and would never be awaited; make it a plain one"
         )
     if inspect.isgeneratorfunction(cls.execute) or inspect.isasyncgenfunction(cls.execute):
-        raise ContractError(f"{cls.name}.execute is a generator and would never run; take the `yield` out of it")
+        raise ContractError(f"{cls.name}.execute is a generator and would never run; remove the `yield`")
     if not isinstance(cls.name, str) or not cls.name.strip():
         raise ContractError(f"the stage {cls.__name__} needs a name that is a text, not {cls.name!r}")
     if not isinstance(cls.category, Category):
@@ -281,7 +281,7 @@ def _check_declaration(cls: type[Stage]) -> None:
     for attribute in LISTS:
         for key in getattr(cls, attribute):
             if not isinstance(key, str) or not key or key.startswith(".") or key.endswith("."):
-                raise ContractError(f"{cls.name}.{attribute} holds {key!r}, which is no name")
+                raise ContractError(f"{cls.name}.{attribute} holds {key!r}, which is not a name")
     for key in set(cls.produces) & ({*cls.requires, *cls.reads} - VERDICT_VIEWS):
         raise ContractError(f"{cls.name} both reads and produces {str(key)!r}; remove one of the two lines")
     for name in set(cls.result_fields) & set(cls.revises):

@@ -208,7 +208,7 @@ def _check_features(request: PlanRequest, stages: Iterable[Stage], app: Karenina
     for name in sorted(request.features - served):
         known = ", ".join(sorted(served)) or "none"
         hint = did_you_mean(name, served)
-        raise PlanError(f"no installed stage serves the feature {name!r}{hint}; there is: {known}.{app.inactive()}")
+        raise PlanError(f"no installed stage serves the feature {name!r}{hint}; available: {known}.{app.inactive()}")
 
 
 def _sorted(stages: Sequence[Stage], owners: Mapping[str, str], aliases: Mapping[str, str]) -> list[Stage]:
@@ -231,7 +231,7 @@ def _sorted(stages: Sequence[Stage], owners: Mapping[str, str], aliases: Mapping
                     heapq.heappush(ready, (by_name[other].category, other))
     if len(order) < len(stages):
         raise PlanError(
-            f"these stages wait for each other: {', '.join(_circle(waits))}; look at their requires, reads, after and "
+            f"these stages wait for each other: {', '.join(_circle(waits))}; check their requires, reads, after and "
             "before"
         )
     return order

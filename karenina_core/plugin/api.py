@@ -32,7 +32,7 @@ def check_api(declared: Any, distribution: str = "") -> None:
     """Raises PluginError where a plugin was written for a version that is not supported. None is the first one."""
     version = 1 if declared is None else declared
     if type(version) is not int or version < 1:
-        raise PluginError(f"its {DECLARATION} is {version!r}; make it a whole number from 1 on")
+        raise PluginError(f"its {DECLARATION} is {version!r}; set it to a whole number of at least 1")
     plugin = distribution or "the plugin"
     if version > PLUGIN_API:
         raise PluginError(

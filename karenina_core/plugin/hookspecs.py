@@ -56,7 +56,7 @@ def karenina_resolve_model(model: str) -> str | None:
 def karenina_classify_error(error: BaseException) -> ErrorKind | None:
     """Name the kind of an exception that an adapter let through, or None.
 
-    For adapters of others: one's own raises `PortError`, which also has the status, the wait that the server asks for
+    For adapters of others; your own raises `PortError`, which also has the status, the wait that the server requests
     and the raw reply, and no key in its text. A kind alone loses all of that.
     """
 
@@ -69,13 +69,13 @@ def karenina_wrap_call(target: CallTarget, app: Any) -> Around | None:
     """Return middleware for what is called: to record, replay, trace or change calls.
 
     A coroutine function `around(call, proceed)` that returns what `await proceed(call)` gives, or a reply of its own;
-    it may proceed with another call. What else it may have is in `karenina_core.ports.middleware.Around`. What it
-    raises, the call raises. None leaves `target` as it is.
+    it may proceed with another call. What else it may have is in `karenina_core.ports.middleware.Around`. The call
+    raises what it raises. None leaves `target` unchanged.
 
     Called for everything that is opened, by its kind: for each port of a model (also where it is only looked at before
-    a run) and for its work with tools; once per embedder; for a search tool whenever it is asked for; for a tool server
-    when it is looked at and again when it is connected to. The middleware of the plugin with the first name is the
-    outermost. One that changes no number is marked `@neutral`, too: a run is resumed whether it is there or not.
+    a run) and for its work with tools; once per embedder; for a search tool at every request; for a tool server when it
+    is inspected and again when it is connected. The middleware of the plugin with the first name is the outermost.
+    Middleware that changes no number is also marked `@neutral`: a run can be resumed with or without it.
     """
 
 
@@ -119,5 +119,5 @@ def karenina_item_finished(result: VerificationResult, app: Any) -> None:
 def karenina_run_finished(summary: Mapping[str, Any], status: str, app: Any) -> None:
     """A run ended: the JSON document of `karenina verify --json`, and how it ended.
 
-    `status` is `completed`, `interrupted` or `failed`. Not every run that ends has begun.
+    `status` is `completed`, `interrupted` or `failed`. A run can end before it has started.
     """

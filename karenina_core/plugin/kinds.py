@@ -161,7 +161,7 @@ class Kinds:
         stems = sorted(name.removeprefix(REGISTER) for name in known)
         if close := difflib.get_close_matches(hook.removeprefix(REGISTER), stems, 1, MISSPELT):
             raise PluginError(f"there is no hook {hook!r} (did you mean {REGISTER + close[0]!r}?)")
-        return f"{hook} is not called: nothing that is installed here declares it; install the distribution that does"
+        return f"{hook} is not called: no installed distribution declares it; install one that does"
 
     def infos(self) -> tuple[PluginInfo, ...]:
         """What installed distributions declare, by hook, with what cannot be used and why. Imports all of it."""
@@ -183,7 +183,7 @@ class Kinds:
 def _checked(kind: Any) -> Kind:
     """Raises PluginError."""
     if not (isinstance(kind, type) and issubclass(kind, Registry)):
-        raise PluginError(f"{kind!r} is no kind of things: derive it from karenina_core.plugin.registry.Registry")
+        raise PluginError(f"{kind!r} is not a kind of things: derive it from karenina_core.plugin.registry.Registry")
     if not kind.hook.removeprefix(REGISTER).isidentifier() or not kind.hook.startswith(REGISTER):
         raise PluginError(f"{_where(kind)} needs a hook: hook = '{REGISTER}things'")
     return kind
@@ -201,9 +201,9 @@ def check_hook(hook: str, impl: Any) -> None:
     if wraps and not (hook in HOOKS and HOOKS[hook].karenina_spec["firstresult"]):
         raise PluginError(f"hook {hook!r} cannot be a wrapper; its implementations are called one by one")
     if inspect.isgeneratorfunction(impl.function) and not wraps:
-        raise PluginError(f"hook {hook!r} is a generator and would never run; take the `yield` out of it")
+        raise PluginError(f"hook {hook!r} is a generator and would never run; remove the `yield`")
     if hook not in HOOKS and (surplus := set(impl.argnames) - {"registry"}):
-        raise PluginError(f"hook {hook!r} is given no {', '.join(sorted(surplus))}, only the registry")
+        raise PluginError(f"hook {hook!r} does not get {', '.join(sorted(surplus))}, only the registry")
 
 
 def misfit(plugin: Any) -> str:
@@ -217,11 +217,13 @@ def misfit(plugin: Any) -> str:
         if hook not in HOOKS:
             continue
         if (options["wrapper"] or options["hookwrapper"]) and not inspect.isgeneratorfunction(function):
-            return f"hook {hook!r} is marked as a wrapper and has no `yield`; take the mark away"
+            return f"hook {hook!r} is marked as a wrapper and has no `yield`; remove the mark"
         known = list(inspect.signature(HOOKS[hook]).parameters)
         for argument in inspect.signature(function).parameters:
             if argument not in known:
-                return f"hook {hook!r} is given no {argument!r}{did_you_mean(argument, known)}, only {', '.join(known)}"
+                return (
+                    f"hook {hook!r} does not get {argument!r}{did_you_mean(argument, known)}, only {', '.join(known)}"
+                )
     return ""
 
 

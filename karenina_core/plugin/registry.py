@@ -137,7 +137,7 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
         """Refuse what cannot be of this kind. Raises PluginError."""
         missing = [name for name in self.needs if not isinstance(thing, str) and not hasattr(thing, name)]
         if missing:
-            raise PluginError(f"{thing!r} is no {self.kind}: it has no {', '.join(missing)}; {self.remedy}")
+            raise PluginError(f"{thing!r} is not a valid {self.kind}: it has no {', '.join(missing)}; {self.remedy}")
         if self.calls and isinstance(thing, type) and _fitting.get(thing) is not type(self):
             if wrong := "; ".join(misfits(thing, self.calls)):
                 raise PluginError(wrong)
@@ -148,7 +148,7 @@ class Registry(Mapping[str, Entry[T]], Generic[T]):
         """The thing of this name. Raises UnknownName and PluginError."""
         if name not in self._entries:
             known, what = ", ".join(self) or "none", self.unknown or f"no {self.kind} is called"
-            hint = f"{did_you_mean(name, self)}; there is: {known}; {OTHERS}"
+            hint = f"{did_you_mean(name, self)}; available: {known}; {OTHERS}"
             raise UnknownName(f"{what} {name!r}{hint}{f'.{inactive}' if (inactive := self.inactive()) else ''}")
         return self._entries[name].load()
 

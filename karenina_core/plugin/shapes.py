@@ -34,7 +34,7 @@ def misfits(cls: type, calls: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         try:
             inspect.signature(function).bind(*bound)
         except (TypeError, ValueError):
-            what = f"is called with ({', '.join(given)}), which it does not take; write `{line}`"
+            what = f"cannot be called with ({', '.join(given)}); write `{line}`"
             yield f"{place(function)}{cls.__name__}.{name} {what}"
     foreign = [
         base for base in cls.__mro__[:-1] if base.__module__.partition(".")[0] != cls.__module__.partition(".")[0]

@@ -138,7 +138,7 @@ class RunSettings(Section):
 def _duplicates(where: str, models: Sequence[ModelConfig]) -> list[Problem]:
     names = [str(model.identity) for model in models]
     return [
-        Problem(f"{where}[{i}]", f"{name} is there already; give one of them an id of its own")
+        Problem(f"{where}[{i}]", f"{name} is used twice; give one of them its own id")
         for i, name in enumerate(names)
         if name in names[:i]
     ]

@@ -56,7 +56,7 @@ def _secret(value: Any) -> Secret | None:
 
 @frozen(field_transformer=named_refusals)
 class AttemptPolicy:
-    """How often one kind of failure is tried, and how long to wait in between.
+    """How many attempts one kind of failure gets, and how long to wait in between.
 
     Before attempt n (counted from 2) the wait is drawn uniformly from 0 to `min(min_wait * multiplier ** (n - 2),
     max_wait)` seconds ("full jitter").
@@ -70,7 +70,7 @@ class AttemptPolicy:
 
 @frozen(kw_only=True)
 class RetryPolicy:
-    """Attempts by kind of failure. Kinds that are not named here are never tried again."""
+    """Attempts by kind of failure. Kinds that are not named here are never retried."""
 
     rate_limited: AttemptPolicy = AttemptPolicy(5, 5.0, 30.0, 2.0)
     timeout: AttemptPolicy = AttemptPolicy(3, 5.0, 30.0, 2.0)
@@ -149,8 +149,8 @@ class ModelConfig:
     temperature: float | None = field(default=0.1, validator=optional(number, validators.ge(0)))
     """None sends no temperature at all, for models that refuse one."""
     max_tokens: int | None = _count(None)
-    """Tokens that a reply may have; None sends no limit, so that the provider's own holds. Each role has one of its own
-    where its models are tables of their own."""
+    """Tokens that a reply may have; None sends no limit, so that the provider's own holds. If the roles have separate
+    model tables, each has its own limit."""
     system_prompt: str | None = _text()
     max_retries: int = field(default=2, validator=[whole_number, validators.ge(0)])
     """How often a judge is shown its mistake and asked again."""
@@ -162,10 +162,11 @@ class ModelConfig:
     """Seconds for one attempt of one call; the run's `request_timeout` by default."""
     retry_policy: RetryPolicy | None = field(default=None, validator=optional(instance_of(RetryPolicy)))
     requests_per_minute: float | None = _amount(None)
-    """Calls that may begin within a minute, evenly spread; None: as many as the provider takes. Attempts that failed
-    count. Configurations of the same model at the same address with the same key share it, and the lowest counts."""
+    """Calls that may start within a minute, evenly spread; None: as many as the provider accepts. Failed attempts
+    count. Configurations of the same model at the same address with the same key share the limit, and the lowest
+    applies."""
     tokens_per_minute: float | None = _amount(None)
-    """Tokens, in and out, of calls that begin within a minute: estimated before a call, corrected after it. Shared in
+    """Tokens, in and out, of calls that start within a minute: estimated before a call, corrected after it. Shared in
     the same way."""
     input_cost_per_token: float | None = _price()
     """US dollars. With `output_cost_per_token` it gives the cost of calls whose adapter does not report it; tokens from
@@ -173,16 +174,16 @@ class ModelConfig:
     output_cost_per_token: float | None = _price()
     """US dollars."""
     batch: bool = field(default=False, validator=true_or_false)
-    """Whether its calls are sent together, as batches that the provider works on when it has the time: cheaper at many
-    providers, and much later. Not for models with tools. The run needs a directory, and `concurrency` then limits the
+    """Whether its calls are sent as batches, which the provider processes when it has capacity: cheaper at many
+    providers, and much slower. Not for models with tools. The run needs a directory, and `concurrency` then limits the
     calls of other models, not the items in flight."""
     batch_max_calls: int = field(default=1000, validator=[whole_number, validators.ge(1)])
     """With `batch`: calls of one batch, and items in flight."""
     batch_wait_seconds: float = field(default=60.0, validator=[number, validators.gt(0)])
-    """With `batch`: the longest that a call waits for others to be sent with. A batch is sent sooner when it is full,
-    or when every item waits for a batch."""
+    """With `batch`: how long a call waits at most for others to be sent with it. A batch is sent sooner when it is
+    full, or when every item waits for a batch."""
     extra_kwargs: Mapping[str, Any] = field(factory=dict, validator=instance_of(Mapping))
-    """Passed on to the provider as they are."""
+    """Passed to the provider unchanged."""
     mcp_urls_dict: Mapping[str, str] = field(factory=dict, validator=text_table)
     """Tool servers of the answering model, by name: an address, or a command with its arguments for a local program."""
     mcp_tool_filter: tuple[str, ...] | None = field(default=None, converter=converters.optional(texts))
@@ -190,15 +191,15 @@ class ModelConfig:
     mcp_tool_description_overrides: Mapping[str, str] = field(factory=dict, validator=text_table)
     """Other descriptions of tools, by name of the tool."""
     agent_max_turns: int = field(default=25, validator=[whole_number, validators.ge(1)])
-    """Replies of a model that works with tools."""
+    """Limit on the replies of a model that works with tools."""
     agent_timeout: float | None = _amount(180.0)
     """Seconds for all the work of a model with tools."""
     agent_max_tool_calls: int | None = _count(50)
-    """Tool calls of a model with tools, for one answer or one investigation; None: any number."""
+    """Limit on the tool calls of a model with tools, for one answer or one investigation; None: any number."""
     agent_max_total_tokens: int | None = _count(None)
-    """Tokens in and out of all its calls together; None: any number."""
+    """Limit on the tokens, in and out, of all its calls together; None: any number."""
     agent_max_cost_usd: float | None = _amount(None)
-    """US dollars that all its calls may cost together; one whose price is unknown counts nothing. None: any amount."""
+    """US dollars that all its calls may cost together; calls of unknown cost count nothing. None: any amount."""
     agent_max_repeated_calls: int | None = _count(5)
     """How often the same call of a tool may give the same answer; None: any number of times."""
     manual_traces: Mapping[str, ManualAnswer] | None = field(default=None, converter=_manual_traces, repr=False)

@@ -54,7 +54,7 @@ def _as_data(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Collection):
         return list(value)
-    raise TypeError(f"{value!r:.80} is no data")
+    raise TypeError(f"{value!r:.80} is not plain data")
 
 
 def _posix(value: str | PurePath | None) -> str | None:

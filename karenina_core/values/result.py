@@ -41,7 +41,7 @@ class MetadataPart:
     answering: ModelIdentity
     parsing: ModelIdentity
     answering_system_prompt: str | None = None
-    """Of an answer that was given to the run only what was recorded with it, or configured for recorded answers."""
+    """For an answer that was given to the run, only what was recorded with it, or configured for recorded answers."""
     parsing_system_prompt: str | None = None
     outcome: OutcomeName = "skipped"
     outcome_detail: str | None = None
@@ -49,7 +49,7 @@ class MetadataPart:
     error: str | None = None
     warnings: tuple[str, ...] = field(default=(), converter=texts)
     caveats: tuple[str, ...] = field(default=(), converter=texts)
-    """Names of what a reader of the result should mind: see [Caveats](#caveats)."""
+    """Names of what a reader of the result should keep in mind: see [Caveats](#caveats)."""
     execution_time: float = 0.0
     """Seconds from the first stage to the last."""
     timestamp: str = ""
@@ -62,10 +62,10 @@ class MetadataPart:
     retry_counts: Mapping[str, int] = field(factory=dict)
     """Failed attempts that were tried again, by kind of error."""
     item_digest: str | None = None
-    """The digest of the question as it was then, `Question.digest`: results with different ones are of different
+    """The digest of the question at that time, `Question.digest`: results with different digests are of different
     items."""
     template_isolation: str | None = None
-    """How the template's code was kept apart: `no-code`, `in-process`, or the sandbox's level, as `sandbox-full`."""
+    """How the template's code was isolated: `no-code`, `in-process`, or the sandbox's level, as `sandbox-full`."""
 
     @property
     def answering_model(self) -> str:
@@ -83,25 +83,26 @@ class GenerationPart:
     raw_llm_response: str = ""
     trace_messages: tuple[Row, ...] = field(default=(), converter=_rows)
     conversation_context: tuple[Row, ...] = field(default=(), converter=_rows)
-    """The messages that were sent to the answering model; of a recorded conversation those before its first message."""
+    """The messages that were sent to the answering model; for a recorded conversation, those before its first
+    message."""
     answering_mcp_servers: tuple[str, ...] = field(default=(), converter=texts)
     recursion_limit_reached: bool = False
-    """Whether an agent did not come to an end within its turns, its tool calls, or with the same call repeated. Which
-    limit ended the work, those of time and money included, is in `agent_metrics`."""
+    """Whether an agent did not finish within its turns or tool calls, or kept repeating the same call. `agent_metrics`
+    names the limit that ended the work, including those of time and money."""
     usage_metadata: Mapping[str, Any] = field(factory=dict)
     """`{task: {calls, attempts, replies, input_tokens, output_tokens, total_tokens, cost_usd, model, usage_unavailable,
-    unknown_cost_attempts, ...}, "total": {...}}`: `attempts` are requests, `replies` those that had one, and
-    `unknown_cost_attempts` those that had none and may be on the bill."""
+    unknown_cost_attempts, ...}, "total": {...}}`: `attempts` are requests, `replies` those with a reply, and
+    `unknown_cost_attempts` those without one that may still be billed."""
     usage_unavailable: bool = False
     """Whether the provider did not say how many tokens the answer took."""
     agent_metrics: Mapping[str, Any] | None = None
     text_flags: tuple[str, ...] = field(default=(), converter=texts)
-    """What was odd about the answer's text: `lone_surrogate`, `nul`, `bidi_control`, `truncated` (by max_tokens),
-    `empty` (there is none, although the model was asked); `secret_removed`, with `secret_removed:NAME` for every
-    variable or setting whose value was taken out of it."""
+    """Anomalies of the answer's text: `lone_surrogate`, `nul`, `bidi_control`, `truncated` (by max_tokens), `empty`
+    (the model gave none); `secret_removed`, with `secret_removed:NAME` for every variable or setting whose value was
+    removed from it."""
     replayed_from: Mapping[str, Any] | None = None
-    """Where the answer was captured, if it was given to the run and its model not asked: `{"run_name",
-    "answering_model", "replicate", "timestamp"}`, each None where it is not known."""
+    """Where the answer was captured, if it was given to the run instead of generated: `{"run_name", "answering_model",
+    "replicate", "timestamp"}`, each None if unknown."""
 
     @property
     def has_answer(self) -> bool:
@@ -115,13 +116,14 @@ class LedgerEntry:
 
     stage: str
     effect: Mapping[str, Any]
-    """`{"field": bool?, "verdict": bool?, "outcome": name?}`: the verdict of the stage, and what a False is called."""
+    """`{"field": bool?, "verdict": bool?, "outcome": name?}`: the verdict of the stage, and the outcome that a False
+    stands for."""
     reason: str = ""
 
 
 @frozen
 class TrailEntry:
-    """What became of one stage."""
+    """What happened to one stage."""
 
     stage: str
     status: Literal["ran", "skipped", "failed"]
@@ -139,8 +141,8 @@ class VerificationResult(Parts):
     metadata: MetadataPart
     generation: GenerationPart = field(factory=GenerationPart)
     parts: Mapping[str, Any] = field(factory=dict)
-    """The other parts by name, `template` and `rubric` among them; None for one that this result has not. What a
-    distribution that is not installed has written is plain data here."""
+    """The other parts by name, `template` and `rubric` among them; None for a part that this result lacks. Parts of a
+    distribution that is not installed are plain data."""
     evaluation_input: str | None = None
     """The text that the judge saw."""
     used_full_trace: bool = False

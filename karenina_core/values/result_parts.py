@@ -133,5 +133,5 @@ def _named(part: Declared) -> str:
 
 def _checked(cls: Any) -> type[ResultPart]:
     if not (isinstance(cls, type) and issubclass(cls, ResultPart) and hasattr(cls, "__attrs_attrs__")):
-        raise PluginError(f"{cls!r} is no attrs class that is derived from ResultPart")
+        raise PluginError(f"{cls!r} is not an attrs class derived from ResultPart")
     return cls

@@ -87,9 +87,9 @@ class Rubric:
         for list_name in TRAIT_LISTS:
             for trait in getattr(self, list_name):
                 if not isinstance(trait, RubricTrait):
-                    raise ValueError(f"rubric: {list_name} holds {trait!r}, which is no rubric trait")
+                    raise ValueError(f"rubric: {list_name} holds {trait!r}, which is not a rubric trait")
                 if trait.list_name != list_name:
-                    raise ValueError(f"rubric: {trait.name!r} is in {list_name}; it belongs into {trait.list_name}")
+                    raise ValueError(f"rubric: {trait.name!r} is in {list_name}; it belongs in {trait.list_name}")
                 if not trait.type_name:
                     raise ValueError(f"rubric: the class of {trait.name!r}, {type(trait).__name__}, sets no type_name")
         if unknown := sorted(set(self.provenance.values()) - set(get_args(Provenance))):

@@ -206,9 +206,7 @@ def names_of(cls: type) -> frozenset[str]:
 def checked(cls: Any) -> type[Any]:
     """The class, if it can be a section. Raises PluginError."""
     if not (isinstance(cls, type) and issubclass(cls, Section) and attrs.has(cls)):
-        raise PluginError(
-            f"{cls!r} is no section: write an attrs class that is derived from {Section.__module__}.Section"
-        )
+        raise PluginError(f"{cls!r} is not a section: write an attrs class derived from {Section.__module__}.Section")
     where = f"{cls.__module__}.{cls.__qualname__}"
     if "__slots__" in vars(cls):
         raise PluginError(

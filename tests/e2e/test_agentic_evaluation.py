@@ -194,9 +194,7 @@ def test_a_recorded_answer_is_judged_by_agents_in_the_folder_of_its_question(
         results = office.benchmark(*office.TRAITS[:3], root=place.root).run_verification(config, app=app)
         assert {request.model for request in server.requests} == {"judge"}
     (result,) = results
-    untouched = (
-        "agents judge the workspace, and manual:manual cannot work in it: what they find there is the question's"
-    )
+    untouched = "agents judge the workspace, but manual:manual cannot work in it: they find only the question's"
     assert [untouched in said for said in (*results.notes, *result.metadata.warnings)] == [True, True]
     assert result.metadata.outcome == ("scored" if mode == "rubric_only" else "passed")
     assert dict(result.rubric.agentic_trait_scores) == {"saved": False, "tidy": 2, "done": 1}

@@ -182,7 +182,7 @@ def _check(bench: Benchmark, config: VerificationConfig, plugins: Sequence[Any],
         assert result.metadata.error is None
         assert not bench.rubric or (result.rubric.trait_states["tidy"]["state"] == "ok") == is_able
         return
-    with pytest.raises(ConfigError, match="cannot work with tools, so that it cannot investigate"):
+    with pytest.raises(ConfigError, match="cannot use tools, so it cannot investigate"):
         run(bench, config, *plugins)
 
 

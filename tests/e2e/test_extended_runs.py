@@ -435,7 +435,7 @@ def test_an_answer_that_failed_for_good_is_told_before_judges_that_are_added_ask
     first = world.run(questions(2))
     found = world.extend(first, questions(2), world.config(parsing=("j0", "j1")))
     assert world.of_models == {"a0": 1, "j1": 1}
-    assert any("1 answer failed with a lasting error" in note for note in found.get_summary()["notes"])
+    assert any("1 answer failed with a permanent error" in note for note in found.get_summary()["notes"])
     assert [result.metadata.outcome for result in found] == ["error", "error", "passed", "passed"]
 
 
@@ -470,7 +470,7 @@ def test_while_results_are_to_be_taken_over_the_finished_run_is_needed(made: Cal
     assert first.run_dir is not None
     away = first.run_dir.rename(first.run_dir.with_name("elsewhere"))
     about: Any = {"benchmark": newer, "app": world.app, "config": world.config()}
-    with pytest.raises(ConfigError, match="still to be taken over, put it back"):
+    with pytest.raises(ConfigError, match="still have to be taken over, so put it back"):
         resume_run(found.run_dir, **about)
     away.rename(first.run_dir)
     rest = resume_run(found.run_dir, **about)
@@ -550,7 +550,7 @@ def test_a_damaged_result_is_found_before_a_call(made: Callable[..., World]) -> 
 
 
 def test_what_is_no_run_directory_is_refused(made: Callable[..., World], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no run directory"):
+    with pytest.raises(ConfigError, match="is not a run directory"):
         extend_run(tmp_path, run_dir=tmp_path / "more")
 
 

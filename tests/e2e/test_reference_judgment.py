@@ -80,7 +80,7 @@ def test_what_was_judged_against_a_reference_counts_and_is_marked_everywhere(
     assert ended.exit_code == 0, ended.stderr
     assert "pass rate             66.7 %" in ended.stdout
     assert "judged_against_reference 2" in ended.stdout
-    assert "2 questions without a template: judged by reference, the weaker kind" in ended.stdout
+    assert "2 questions without a template: judged by reference (weaker evidence)" in ended.stdout
     found = results(run)
     assert {name: row["metadata"]["outcome"] for name, row in found.items()} == {
         "twinkle": "passed", "sonnet": "failed", "gene": "passed",
@@ -138,7 +138,7 @@ def test_nothing_to_verify_names_both_ways_and_they_are_lines_to_type(tmp_path: 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--judge-with", "referense"], "(did you mean 'reference'?); there is: holistic, reference"),
+        (["--judge-with", "referense"], "(did you mean 'reference'?); available: holistic, reference"),
         (["--judge-with", "reference", "--with", "agentic_parsing"], "is not what the agent of agentic_parsing does"),
     ],
 )  # fmt: skip

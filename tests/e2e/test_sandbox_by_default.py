@@ -82,7 +82,7 @@ def run(path: Path, policy: Any, app: Karenina) -> list[VerificationResult]:
 
 
 def told(result: VerificationResult) -> dict[str, Any]:
-    """What a result says, without times and without how code was kept apart."""
+    """What a result says, without times and without how code was isolated."""
     return {
         "outcome": str(result.outcome),
         "template": unstructure(result.template),

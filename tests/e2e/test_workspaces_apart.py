@@ -193,7 +193,7 @@ def test_a_run_that_is_ended_leaves_no_folder_and_no_program(
         assert purposes(place) == folders
         process.send_signal(how)
         assert process.stderr is not None
-        assert "interrupt once more" in process.stderr.readline()
+        assert "interrupt again" in process.stderr.readline()
         process.send_signal(how)
         _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130, err

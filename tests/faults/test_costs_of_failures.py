@@ -91,7 +91,7 @@ def test_what_may_be_on_the_bill_is_unknown_and_leaves_the_rest_known(tmp_path: 
     usage = row["generation"]["usage_metadata"]
     assert (usage["parsing"]["cost_usd"], usage["parsing"]["usage_unavailable"]) == (None, True)
     assert usage["total"]["cost_usd"] == pytest.approx(0.002)
-    assert "$0.0140 (without that of" in told(here.folder, "status", str(here.folder))
+    assert "$0.0140 (plus the unknown cost of" in told(here.folder, "status", str(here.folder))
 
 
 def test_a_channel_that_is_refused_costs_nothing_and_the_reply_is_one_call(tmp_path: Path) -> None:

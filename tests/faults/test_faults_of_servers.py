@@ -105,7 +105,7 @@ def test_a_storm_without_an_end_ends_the_run_and_costs_no_item(tmp_path: Path, l
         notes = here.run(config).notes
         assert here.outcomes() == {}
         assert (len(asked(server)), here.manifest()["status"]) == (12, "interrupted")
-        assert "it is asked nothing more" in notes[-1]
+        assert "it gets no more calls" in notes[-1]
         assert server.count <= 12 * 6, "a few each, and then one in a pause"
         assert len(log) <= 12, log[:5]
     with ScriptedServer(world.right, port=_port(server.url)) as server:

@@ -229,7 +229,7 @@ def test_a_journal_that_is_not_opened_is_left_as_it_is(killed: Path, tmp_path: P
         before = [file.read_bytes() for file in (path, log_of(path))]
         at_once = salvage(path, path.with_name("at once.sqlite"))
         for _ in range(2):
-            with pytest.raises(RunDirectoryError, match=r"karenina doctor|not of the run"):
+            with pytest.raises(RunDirectoryError, match=r"karenina doctor|not to the run"):
                 Journal.open(path.parent, run_id=run_id)
             refused += 1
         assert [file.read_bytes() for file in (path, log_of(path))] == before
@@ -362,7 +362,7 @@ def test_a_check_reads_what_rows_say(whole: Path, tmp_path: Path) -> None:
     values = sealed(RESULTS, row.id, row.run, tuple(row.facts.values()), b"{no JSON")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"REPLACE INTO results VALUES ({','.join('?' * len(values))})", values)
-    assert check(path).problems == ("1 row of the table results cannot be read: no JSON",)
+    assert check(path).problems == ("1 row of the table results cannot be read: not JSON",)
 
 
 def test_a_log_without_its_file_is_not_taken_for_nothing(killed: Path, tmp_path: Path) -> None:
@@ -387,7 +387,7 @@ def test_something_else_is_no_journal(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE calls(a)")
     connection.close()
     before = (tmp_path / "journal.sqlite").read_bytes()
-    with pytest.raises(RunDirectoryError, match="no journal of karenina"):
+    with pytest.raises(RunDirectoryError, match="not a journal of karenina"):
         Journal.open(tmp_path)
     assert (tmp_path / "journal.sqlite").read_bytes() == before
     with pytest.raises(ConfigError, match="there is no journal"):

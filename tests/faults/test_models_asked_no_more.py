@@ -82,7 +82,7 @@ def test_a_provider_that_wants_to_be_left_alone_for_long_ends_the_run_and_costs_
             assert served.answered.total() <= 30, "nothing new is asked"
         begun, why = notes[-2:]
         assert begun.startswith("left until the run is resumed: ")
-        assert "asks to be left alone for 600 s (until " in why
+        assert "asks for a pause of 600 s (until " in why
         served.well = True
         here.resume(config)
         assert here.outcomes() == {"passed": 60}
@@ -196,7 +196,7 @@ def test_without_a_run_directory_no_answer_is_asked_for_that_nobody_would_judge(
         results = here.run(here.config(server.url, concurrency=6))
         assert 10 <= len(results) <= 16, "those under way have their errors"
         assert served.answered.total() <= 26
-        assert any("asks to be left alone" in note for note in results.notes)
+        assert any("asks for a pause of" in note for note in results.notes)
 
 
 def test_thousands_of_items_that_are_refused_at_once_cost_little_and_hold_up_nobody(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_provider_that_takes_nothing_any_more_ends_the_run(tmp_path: Path, ref
         notes = here.run(config).notes
         assert set(here.outcomes()) == {"passed"}
         assert here.manifest()["status"] == "interrupted"
-        assert "it is asked nothing more" in notes[-1]
+        assert "it gets no more calls" in notes[-1]
         served.well = True
         here.resume(config)
         assert here.outcomes() == {"passed": 60}

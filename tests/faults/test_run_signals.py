@@ -112,7 +112,7 @@ def test_the_second_signal_ends_the_run_at_once(forking: Any, folder: Path, long
         process = begun(folder, server)
         world.wait_until(lambda: (folder / "manifest.json").exists() and read_status(folder).done >= 2)
         process.running.send_signal(signal.SIGINT)
-        process.wait_until_told("interrupt once more to end at once")
+        process.wait_until_told("interrupt again to end at once")
         at = time.monotonic()
         process.running.send_signal(signal.SIGINT)
         code, err = process.ended()

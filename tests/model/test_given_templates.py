@@ -75,7 +75,7 @@ def test_changing_another_field_keeps_the_template() -> None:
             "answer_template: must be a template class, a dict with its fields, or the source of one, not 5",
         ),
         ({"fields": [object()]}, ConfigError, "answer_template: the data cannot be written as JSON: <object object at"),
-        (int, TemplateError, "<class 'int'> is no template class; it must derive from BaseAnswer"),
+        (int, TemplateError, "<class 'int'> is not a template class; it must derive from BaseAnswer"),
         (type("Made", (BaseAnswer,), {}), TemplateError, "Made cannot be written as data:\n- it has no VerifiedField"),
     ],
 )

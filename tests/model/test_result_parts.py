@@ -98,7 +98,7 @@ def test_a_name_that_every_result_has_is_refused(install: Install, name: str) ->
     ("value", "reason"),
     [
         ("elsewhere_broken:Weather", "cannot be imported: RuntimeError: no licence"),
-        ("elsewhere_parts:Plain", "is no attrs class that is derived from ResultPart"),
+        ("elsewhere_parts:Plain", "is not an attrs class derived from ResultPart"),
         ("elsewhere_parts:Snow", "cannot be imported"),
     ],
 )

@@ -100,8 +100,8 @@ class Collected:
         return SURVIVED
 
     def measured(self) -> dict[str, Any]:
-        """`{"tests": {test: {"seconds", "runs"}}, "modules": [...]}`. Raises RuntimeError where a test fails, or where the
-        tests have imported no module of a file: it may be that of another checkout."""
+        """`{"tests": {test: {"seconds", "runs"}}, "modules": [...]}`. Raises RuntimeError where a test fails, or where
+        the tests have imported no module of a file: it may be that of another checkout."""
         tests: dict[str, Any] = {}
         _trace(self.watch)
         caches = self._caches()

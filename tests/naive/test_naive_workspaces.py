@@ -53,7 +53,7 @@ def ours(root: Path, answering: ModelConfig) -> Path:
 
 
 def from_the_clock(root: Path, answering: ModelConfig) -> Path:
-    """Named by second and process; what is there already is removed first."""
+    """Named by second and process; what already exists is removed first."""
     place = root / f"rivers_run_{datetime.now(UTC):%Y%m%dT%H%M%S}_pid{os.getpid()}"
     if place.exists():
         shutil.rmtree(place, ignore_errors=True)

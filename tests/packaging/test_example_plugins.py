@@ -113,18 +113,18 @@ def test_one_benchmark_uses_all_of_them(venv: Path, run: Run, tmp_path: Path) ->
 
 TABLE = "no installed package has this plugin"
 PRIMITIVES = ("names", "primitive")
-OTHERS = "; install the package that brings any other one"
+OTHERS = "; to use another one, install its package"
 MISSING = {
     "guard": f"plugins.example-guard: {TABLE}",
     "cache": f"plugins.example-cache: {TABLE}",
-    "embedder": "embedding_check_embedder: no embedder is called 'trigrams'; there is: "
+    "embedder": "embedding_check_embedder: no embedder is called 'trigrams'; available: "
     f"litellm, minilm, sentence_transformers{OTHERS}",
     "trait": "(trait 'Certain'): additionalType 'karenina:GlobalHedgingTrait' is unknown",
-    "primitive": "unknown primitive 'DnaMatch' (did you mean 'DateMatch'?); install the package that brings it",
+    "primitive": "unknown primitive 'DnaMatch' (did you mean 'DateMatch'?); install the package that provides it",
     "names": "unknown primitive 'GeneMatch'",
-    "sink": "--sink: no sink is called 'tables'; there is: ",
-    "acme": f"models.anvil.interface: no adapter serves the interface 'acme'; there is: manual{OTHERS}",
-    "command": "no command is called 'slowest'; install the package that brings it",
+    "sink": "--sink: no sink is called 'tables'; available: ",
+    "acme": f"models.anvil.interface: no adapter serves the interface 'acme'; available: manual{OTHERS}",
+    "command": "no command is called 'slowest'; install the package that provides it",
 }
 
 

@@ -51,7 +51,7 @@ def test_undeclared_reads_name_the_line_to_add(inside: VerificationContext) -> N
         with pytest.raises(ContractError) as caught:
             read(TEXT)
         assert str(caught.value) == (
-            "Sample reads 'sample.text' without having declared it; "
+            "Sample reads 'sample.text' without declaring it; "
             "add it to Sample.reads (or .requires, where it must exist)"
         )
 
@@ -66,7 +66,7 @@ def test_a_misspelt_key_is_met_with_a_suggestion(inside: VerificationContext) ->
 def test_declared_keys_are_written_once(inside: VerificationContext) -> None:
     inside.set_artifact(NUMBER, 1)
     assert inside.get_artifact(NUMBER) == 1
-    with pytest.raises(ContractError, match=r"Sample writes 'sample\.number', which is there already"):
+    with pytest.raises(ContractError, match=r"Sample writes 'sample\.number', which already exists"):
         inside.set_artifact(NUMBER, 2)
     assert inside.get_artifact(NUMBER) == 1
 

@@ -85,7 +85,7 @@ def test_a_stage_that_changes_the_verdict_comes_after_the_one_that_makes_it() ->
 )
 def test_circles_are_named(stages: list[Stage]) -> None:
     waiting = [made("Innocent"), made("Waiting", after=("A",)), made("Last", final=True)]
-    with pytest.raises(PlanError, match=r"wait for each other: A, B; look at their requires, reads, after and before"):
+    with pytest.raises(PlanError, match=r"wait for each other: A, B; check their requires, reads, after and before"):
         StageOrchestrator([*stages, *waiting])
 
 

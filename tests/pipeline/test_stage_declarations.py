@@ -182,5 +182,5 @@ def test_explain_names_every_stage_with_its_plugin_and_reason() -> None:
 
 def test_a_feature_that_no_stage_serves_is_refused_with_a_suggestion() -> None:
     cls = made(included_when=feature("abstention"))
-    with pytest.raises(PlanError, match=r"'abstension' \(did you mean 'abstention'\?\); there is: abstention"):
+    with pytest.raises(PlanError, match=r"'abstension' \(did you mean 'abstention'\?\); available: abstention"):
         StageOrchestrator.from_config(features=["abstension"], app=application(cls))

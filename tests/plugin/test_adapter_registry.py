@@ -50,7 +50,7 @@ def test_an_unknown_interface_is_answered_with_a_suggestion() -> None:
     adapters = registry(spec("openai_like"), spec("other"))
     for ask in (adapters.get_spec, adapters.resolve_interface):
         with pytest.raises(
-            UnknownName, match=r"'openai_lik' \(did you mean 'openai_like'\?\); there is: openai_like, other"
+            UnknownName, match=r"'openai_lik' \(did you mean 'openai_like'\?\); available: openai_like, other"
         ):
             ask("openai_lik")
     found = adapters.check_availability("openai_lik")

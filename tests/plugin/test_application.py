@@ -318,10 +318,10 @@ def test_calling_it_from_its_own_loop_is_an_error_not_a_deadlock() -> None:
         (
             "karenina_load_benchmark",
             lambda path, date: None,
-            "is given no 'date' (did you mean 'data'?), only path, data",
+            "does not get 'date' (did you mean 'data'?), only path, data",
         ),
-        ("karenina_run_started", lambda run, application: None, "is given no 'application', only run, app"),
-        ("karenina_register_stages", lambda registri: None, "is given no registri, only the registry"),
+        ("karenina_run_started", lambda run, application: None, "does not get 'application', only run, app"),
+        ("karenina_register_stages", lambda registri: None, "does not get registri, only the registry"),
         ("karenina_wrapp_item", lambda item: None, "there is no hook 'karenina_wrapp_item' (did you mean"),
     ],
 )
@@ -340,4 +340,4 @@ def test_a_wrapper_that_does_not_yield_is_named() -> None:
             """Nothing is wrapped here."""
 
     info = Karenina({"planted": Planted()}).plugin("planted")
-    assert info.reason == "hook 'karenina_resolve_model' is marked as a wrapper and has no `yield`; take the mark away"
+    assert info.reason == "hook 'karenina_resolve_model' is marked as a wrapper and has no `yield`; remove the mark"

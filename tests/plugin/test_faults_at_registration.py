@@ -42,8 +42,8 @@ class Questions(Stage):
     ("cls", "said"),
     [
         (WithoutWork, "WithoutWork needs a method execute; write `def execute(self, context)`"),
-        (TooFew, "TooFew.execute is called with (context), which it does not take; write `def execute(self, context)`"),
-        (Questions, "Questions.should_run is called with (context), which it does not take"),
+        (TooFew, "TooFew.execute cannot be called with (context); write `def execute(self, context)`"),
+        (Questions, "Questions.should_run cannot be called with (context)"),
         (stage(execute=3), "Reading needs a method execute"),
         (stage(exectue=nothing), "Reading.exectue has no effect (did you mean 'execute'?); rename it"),
         (stage(execute=nothing, require=("a",)), "Reading.require has no effect (did you mean 'requires'?); rename it"),
@@ -91,5 +91,5 @@ class Faulty(TraitEvaluator[RegexRubricTrait]):
 def test_a_trait_evaluator_with_a_fault_is_refused(module: Callable[..., Any]) -> None:
     app = Karenina({"faulty": module(karenina_register_traits=lambda registry: registry.add(Faulty))})
     said = app.plugin("faulty").reason
-    assert "Faulty.check_config is called with (traits, config, app), which it does not take" in said
+    assert "Faulty.check_config cannot be called with (traits, config, app)" in said
     assert HERE in said

@@ -128,7 +128,7 @@ def test_what_cannot_be_of_a_kind_takes_along_all_that_its_plugin_registered(thi
 def test_a_plugin_of_a_kind_that_nothing_declares_works_otherwise_and_says_so() -> None:
     info = Karenina({"ranks": Ranks()}).plugin("ranks")
     assert (info.state, info.kinds) == ("active", ("sink",))
-    assert f"{HOOK} is not called: nothing that is installed here declares it" in info.reason
+    assert f"{HOOK} is not called: no installed distribution declares it" in info.reason
 
 
 def test_a_hook_that_is_marked_optional_is_not_even_noted(module: Make) -> None:
@@ -186,7 +186,7 @@ def test_what_is_no_kind_cannot_be_given_as_one() -> None:
     for kind in (Nameless, Elsewhere):
         with pytest.raises(PluginError, match="needs a hook: hook = 'karenina_register_things'"):
             Karenina({}, kinds=[kind])
-    with pytest.raises(PluginError, match="is no kind of things"):
+    with pytest.raises(PluginError, match="is not a kind of things"):
         Karenina({}, kinds=[dict])  # type: ignore[list-item]  # what a script may do
     with pytest.raises(PluginError, match=r"RankingRegistry and .*OtherRankings both have the hook"):
         Karenina({}, kinds=[RankingRegistry, OtherRankings])
@@ -305,7 +305,7 @@ def test_without_the_package_that_declares_it_the_rest_works(tmp_path: Path) -> 
     found = listed(tmp_path)
     info = found["plugins"]["a-guest"]
     assert (info["state"], info["kinds"], "beside" in found["sinks"]) == ("active", ["sink"], True)
-    assert f"{HOOK} is not called: nothing that is installed here declares it" in info["reason"]
+    assert f"{HOOK} is not called: no installed distribution declares it" in info["reason"]
 
 
 @pytest.mark.parametrize("environment", [{"KARENINA_PLUGINS": "a-guest"}, {"KARENINA_DISABLE": "rankings-home"}])
@@ -321,7 +321,7 @@ def test_a_kind_is_there_whatever_plugins_are_blocked(tmp_path: Path, environmen
         ("import no_such_package\n", {}, "needs the package 'no_such_package', which is not installed"),
         ("raise RuntimeError('bad luck')\n", {}, "cannot be imported: RuntimeError: bad luck"),
         (KINDS, {"target": "rankings_home:Gone"}, "Gone"),
-        (KINDS, {"target": "rankings_home"}, "is no kind of things"),
+        (KINDS, {"target": "rankings_home"}, "is not a kind of things"),
         (KINDS.replace("_rankings", "_orders"), {}, "its hook is 'karenina_register_orders'"),
     ],
     ids=["dependency", "import", "attribute", "module", "hook"],

@@ -101,7 +101,7 @@ def test_a_plugin_for_an_older_version_says_what_to_update(
 @pytest.mark.parametrize("declared", ["'1'", "1.0", "True", "0", "(1, 2)"])
 def test_what_is_no_version_is_refused(install: Any, declared: str) -> None:
     install("odd", f"KARENINA_API = {declared}\n" + SINK.format(name="odd"))
-    assert listed("odd") == ("failed", f"its KARENINA_API is {declared}; make it a whole number from 1 on")
+    assert listed("odd") == ("failed", f"its KARENINA_API is {declared}; set it to a whole number of at least 1")
 
 
 def test_the_conformance_kit_says_so_too(module: Make) -> None:

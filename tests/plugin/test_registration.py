@@ -251,7 +251,7 @@ def test_what_is_installed_but_broken_is_told_from_what_is_missing(
 
 def test_an_unknown_name_lists_what_there_is(module: Make) -> None:
     app = Karenina({"good": module(karenina_register_sinks=sinks)})
-    with pytest.raises(UnknownName, match=r"no sink is called 'memry' \(did you mean 'memory'\?\); there is: memory"):
+    with pytest.raises(UnknownName, match=r"no sink is called 'memry' \(did you mean 'memory'\?\); available: memory"):
         app.sinks.load("memry")
 
 

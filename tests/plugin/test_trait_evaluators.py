@@ -69,7 +69,7 @@ def test_an_evaluator_may_be_named_by_where_it_is() -> None:
         (Classless, "it has no trait_class;"),
         (type("Odd", (), {"name": "odd"}), "it has no trait_class, evaluate, check_config;"),
         (Tally, "needs a name"),
-        (lambda trait: True, "is no trait evaluator"),
+        (lambda trait: True, "is not a valid trait evaluator"),
         (OfTypeless, "sets no type_name; derive it from karenina_core.RubricTrait and set it to 'tally'"),
     ],
 )

@@ -69,7 +69,7 @@ class Peer:
             if waiting is not None and not waiting.done():
                 _settle(waiting, message)
         else:
-            raise PortError("the program wrote a message that is none of JSON-RPC", kind="bad_response")
+            raise PortError("the program wrote a message that is not JSON-RPC", kind="bad_response")
 
     def fail(self, error: BaseException) -> None:
         """The connection is over: whoever waits gets the error."""

@@ -178,7 +178,7 @@ class _Talk:
         if offered is not None and model != OWN_MODEL:
             names = list(_values(offered.get("options") or ()))
             if model not in names:
-                text = f"the agent has no model {model!r}; there is {', '.join(names)}, or {OWN_MODEL!r} for its own"
+                text = f"the agent has no model {model!r}; available: {', '.join(names)}, or {OWN_MODEL!r} for its own"
                 raise PortError(shortened(text, MESSAGE_LIMIT), kind="invalid_request")
             wanted.append((offered["id"], model))
             self._record.actual_model = model

@@ -32,12 +32,12 @@ NOT_PASSED = ("max_tokens", "endpoint_base_url", "model_provider")
 
 @frozen(kw_only=True)
 class AcpSettings:
-    """`[plugins.acp]`: the agent that is run where a model names none, and what every agent is given."""
+    """`[plugins.acp]`: the agent that is run if a model names none, and what every agent is given."""
 
     command: str | None = None
     """The command that starts the agent, with its arguments, such as `"gemini --experimental-acp"`."""
     environment: tuple[str, ...] = field(default=(), converter=tuple)
-    """Names of environment variables that an agent is given beside those that it always gets, such as
+    """Names of environment variables that an agent is given in addition to those that it always gets, such as
     `["GEMINI_API_KEY"]`."""
 
 
@@ -65,7 +65,7 @@ def choices(config: ModelConfig, settings: AcpSettings) -> Choices:
     program = shutil.which(os.path.expanduser(words[0]))
     if program is None:
         raise AdapterUnavailableError(
-            f"{words[0]!r} is no program that can be run; install the agent, or say where it is"
+            f"{words[0]!r} is not a program that can be run; install the agent, or say where it is"
         )
     return Choices(
         command=(os.path.abspath(program), *words[1:]),
@@ -94,7 +94,7 @@ def problems(config: ModelConfig, settings: AcpSettings | None = None) -> Iterat
 def _extra_problems(config: ModelConfig) -> Iterator[str]:
     extra = config.extra_kwargs
     for name in sorted(set(extra) - set(KNOWN)):
-        yield f"extra_kwargs.{name}: cannot be passed on to the agent; there is {', '.join(KNOWN)}"
+        yield f"extra_kwargs.{name}: cannot be passed on to the agent; available: {', '.join(KNOWN)}"
     if "command" in extra and not _is_command(extra["command"]):
         yield f"extra_kwargs.command: must be a command line or a list of words, not {extra['command']!r}"
     allow = extra.get("allow", ())

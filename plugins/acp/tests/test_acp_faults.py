@@ -191,7 +191,7 @@ def test_a_missing_program_is_reported(tmp_path: Path) -> None:
     config = ModelConfig(model_name="m", interface="acp")
     with pytest.raises(AdapterUnavailableError, match="no command starts the agent"):
         asyncio.run(AcpAgent(config).aopen())
-    with pytest.raises(AdapterUnavailableError, match="'nowhere' is no program"):
+    with pytest.raises(AdapterUnavailableError, match="'nowhere' is not a program"):
         asyncio.run(AcpAgent(config, AcpSettings(command="nowhere --acp")).aopen())
 
 

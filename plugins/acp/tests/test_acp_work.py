@@ -387,7 +387,7 @@ def test_the_model_is_chosen_where_the_agent_offers_a_choice(scripted: Any, says
     ]
     assert (result.actual_model, result.usage.model) == ("large", "large")
     assert run(agent(scripted(says.text("So."), says.stop(), answers=OFFERED))).actual_model == "small"
-    with pytest.raises(PortError, match="no model 'huge'; there is large, small, or 'default'") as caught:
+    with pytest.raises(PortError, match="no model 'huge'; available: large, small, or 'default'") as caught:
         run(agent(scripted(answers=OFFERED), model_name="huge"))
     assert caught.value.kind == "invalid_request"
 

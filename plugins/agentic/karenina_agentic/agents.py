@@ -148,7 +148,7 @@ async def investigated(model: ModelClient, assignment: Assignment, material: Mat
     if TRUNCATED in result.flags:
         unexamined = f"the report was cut off ({model.config.token_limit})"
     elif has_to_look and not _has_read(result.trace_messages, absence_counts=file is None, has_files=has_files):
-        unexamined = "the agent was to look into files, and no tool has shown it any of their contents"
+        unexamined = "the agent had to look into files, but no tool has shown it any of their contents"
     return Investigation(
         trace=trace, report=result.final_response, turns=result.turns, limit=result.limit, unexamined=unexamined
     )

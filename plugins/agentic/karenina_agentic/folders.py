@@ -124,7 +124,7 @@ def kept_at(context: VerificationContext, written: WrittenTrace, text: str, sett
         return path
     if context.workspace is None:
         return str(written.path)
-    context.warn(f"{setting}: the trace goes with the workspace; give run_dir, or switch workspace_cleanup off")
+    context.warn(f"{setting}: the trace is removed with the workspace; give run_dir, or switch workspace_cleanup off")
     return None
 
 

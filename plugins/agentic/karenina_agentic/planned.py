@@ -17,8 +17,8 @@ def trait_calls(
     question: Question, rubric: Rubric | None, config: VerificationConfig, app: Karenina
 ) -> Iterator[PlannedCall]:
     """An investigation and the reading of its record for every trait; with the strategy `shared`, one investigation for
-    all of them or for each of their context modes. Those whose model cannot work with tools are skipped. At least none
-    for a dynamic trait, and for one that sees a workspace alone, for there may be none."""
+    all of them or for each of their context modes. Those whose model cannot use tools are skipped. At least none for a
+    dynamic trait, and for one that sees a workspace alone, for there may be none."""
     traits = [trait for trait in rubric or () if isinstance(trait, AgenticRubricTrait)]
     (judge,) = config.parsing_models
     models = {trait.name: _model(trait, judge) for trait in traits}

@@ -18,8 +18,8 @@ class AgenticSettings(Section):
     """Agents as judges: who looks into what, and for how long."""
 
     agentic_rubric_strategy: AgenticRubricStrategy = word("individual", AgenticRubricStrategy)
-    """Whether every agentic trait is investigated by an agent of its own, or all of them by one, whose findings each
-    trait's score is then read from.
+    """Whether every agentic trait is investigated by its own agent, or all of them by one agent, from whose findings
+    each trait is scored.
     """
     agentic_rubric_parallel: bool = flag(False, neutral=True)
     """Whether agentic traits of one item are evaluated at the same time, within `rubric_concurrency`."""
@@ -31,15 +31,15 @@ class AgenticSettings(Section):
     final message alone does not give the values.
     """
     agentic_judge_context: AgenticContext = word("workspace_only", AgenticContext)
-    """With `agentic_parsing`: what the agent that fills the template in is shown."""
+    """With `agentic_parsing`: what is shown to the agent that fills in the template."""
     agentic_parsing_max_turns: int = whole(15, least=1)
-    """Replies of that agent."""
+    """Limit on the replies of that agent."""
     agentic_parsing_timeout: float = positive(120.0)
     """Seconds for all its work."""
     agentic_parsing_materialize_trace: bool = flag(False)
     """Whether it is given the trace as a file to search instead of a part of the prompt."""
     agentic_parsing_persist_trace: bool = flag(False)
-    """Whether that file is kept: with the result in the run directory, and in the workspace as long as that is there,
+    """Whether that file is kept: with the result in the run directory, and in the workspace as long as that exists,
     under `.karenina/traces`.
     """
     _agentic_parsing: bool | None = switch("agentic_parsing")

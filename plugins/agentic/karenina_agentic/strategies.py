@@ -19,7 +19,7 @@ from karenina_core.pipeline.engine import stops_item
 from .agents import EMPTY_ANSWER, WITH_TRACE, WITH_WORKSPACE, Material
 from .evaluator import AgenticTraitEvaluator, Finding, failed
 
-CANNOT = "the parsing model cannot work with tools"
+CANNOT = "the parsing model cannot use tools"
 T = TypeVar("T")
 Findings = dict[str, Finding]
 
@@ -160,7 +160,7 @@ async def shared(case: Case, traits: Sequence[AgenticRubricTrait]) -> Findings:
     able = [trait for trait in traits if _unable(case, trait) is None]
     findings = await individual(case, [trait for trait in traits if trait not in able])
     if len({case.investigators[trait.name].identity for trait in able}) > 1:
-        case.context.warn("agentic traits name different models, so that each is investigated on its own")
+        case.context.warn("agentic traits name different models, so each is investigated on its own")
         return findings | await individual(case, able)
     groups: dict[str, list[AgenticRubricTrait]] = {}
     for trait in able:

@@ -32,7 +32,7 @@ class Folded:
         async for event in received:
             data = json_from_wire(event)
             if not isinstance(data, Mapping):
-                raise PortError("an event of the stream is no JSON object", kind="bad_response")
+                raise PortError("an event of the stream is not a JSON object", kind="bad_response")
             if text := self._add(data):
                 yield text
             if self._is_over:

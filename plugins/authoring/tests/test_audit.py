@@ -190,7 +190,7 @@ def test_results_of_items_that_have_changed_are_left_out_and_counted(app: Kareni
     before = evolve(question, question="What was it?")
     found = audited(app, question, results=run_of(before, {"m1": False, "m2": False}))
     assert found.items == ()
-    assert found.notes == ("2 results left out: the benchmark has not the items that they are of",)
+    assert found.notes == ("2 results left out: the benchmark does not have their items",)
 
 
 def test_strong_models_that_agree_on_another_value_count_and_weak_ones_do_not(app: Karenina) -> None:

@@ -110,7 +110,7 @@ FAULTY: Mapping[str, tuple[Any, str]] = {
     ),
     "fails its own truth": (
         always(fact("lines", "whole number", "14.5"), lines="How many lines"),
-        "14.5 is no value that",
+        "14.5 is not a value that",
     ),
 }
 

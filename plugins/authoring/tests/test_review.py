@@ -124,7 +124,7 @@ def test_a_sheet_without_decisions_changes_nothing(some: Path, tmp_path: Path, s
     else:  # formats that have no blank columns
         assert "nothing is decided in this sheet" in ended.output
     assert some.read_bytes() == before
-    assert "is there already" in karenina("benchmark", "review", some, "--sheet", sheet).output
+    assert "already exists" in karenina("benchmark", "review", some, "--sheet", sheet).output
 
 
 def test_a_sheet_for_reviewers_holds_nothing_twice(some: Path, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_an_edit_in_a_column_that_was_mapped_arrives_and_the_sheet_keeps_its_nam
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (decision("acept"), "'acept' is no decision (did you mean 'accept'?)"),
+        (decision("acept"), "'acept' is not a decision (did you mean 'accept'?)"),
         (decision("accept", expected="47"), "answer_template changed, and the decision is accept; write edit"),
         (decision("accept", **{"review item": "0" * 16}), "has changed in the benchmark since the sheet was written"),
     ],

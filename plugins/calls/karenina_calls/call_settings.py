@@ -16,7 +16,7 @@ def _limits(_: object, attribute: Any, value: Any) -> None:
     """A whole number from 1, or a table of such by model id."""
     for name, limit in value.items() if isinstance(value, Mapping) else [("", value)]:
         if not isinstance(name, str):
-            raise ValueError(f"must be a table of whole numbers by model id; {name!r} is no id")
+            raise ValueError(f"must be a table of whole numbers by model id; {name!r} is not an id")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ValueError(f"{f'{name}: ' if name else ''}must be a whole number from 1, not {limit!r}")
 
@@ -31,20 +31,20 @@ class CallSettings(Section):
         factory=RetryPolicy, validator=instance_of(RetryPolicy), metadata=metadata(neutral=True)
     )
     retry_max_elapsed_seconds: float | None = positive(None, neutral=True)
-    """Seconds for one call with all its attempts and waits; None: as long as all attempts that a time-out may have take
-    (`request_timeout`), at least 120. A model that takes nothing for longer, or asks to be left alone for longer, is
-    asked nothing more in this run."""
+    """Seconds for one call with all its attempts and waits; None: as long as all attempts allowed after time-outs take
+    (`request_timeout`), at least 120. A model that accepts no call for longer, or asks for a longer pause, gets no more
+    calls in this run."""
     max_concurrent_requests: int | None = most(neutral=True)
-    """Calls of all models that may be under way at the same time, those of an embedder that asks a provider included;
-    None: as many as the items make. Models that wait for each other take turns."""
+    """Calls of all models that may be in flight at the same time, including those of an embedder that calls a provider;
+    None: as many as the items make. Waiting models take turns."""
     answerer_concurrency_limits: int | Mapping[str, int] | None = setting(
         None, optional(_limits), read=toml_or_text, neutral=True
     )
-    """Calls that may be under way at the same time of each answering model, or of some, by their ids. What it is asked
-    as a judge counts too. None: as many as its provider takes."""
+    """Calls that may be in flight at the same time for each answering model, or for some, by their ids. Its calls as a
+    judge count too. None: as many as its provider accepts."""
     budget_usd: float | None = positive(None, neutral=True)
-    """US dollars that the run may spend; what the calls under way take beyond their estimates can come on top. Every
-    model needs an adapter that reports what calls cost, or prices of its own."""
+    """US dollars that the run may spend; calls in flight can exceed this by what they cost beyond their estimates.
+    Every model needs an adapter that reports what calls cost, or prices of its own."""
     budget_tokens: int | None = most(neutral=True)
     """Tokens, in and out, that the run may spend, in the same way."""
 

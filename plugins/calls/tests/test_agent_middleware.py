@@ -90,7 +90,7 @@ def test_a_wrapper_that_gives_back_no_result_is_an_error_and_on_record() -> None
 
     asked = client(around)
     with pytest.raises(
-        PortError, match=r"plugin 'front' gave back no AgentResult \(NoneType\); it has to return what proceed"
+        PortError, match=r"plugin 'front' returned no AgentResult \(NoneType\); it has to return what proceed"
     ):
         asyncio.run(asked.run_agent("generation", [Message.user("Look")], [Tool(name="look", run=None)]))
     assert [record.error_kind for record in asked.calls] == ["plugin"]

@@ -150,9 +150,7 @@ def test_a_reply_of_another_type_is_refused_with_the_name_of_who_gave_it(kind: C
 
     seen: list[str] = []
     port = CallPort(target(kind), Everything(), (Layer(noting("outer", seen), "a"), Layer(odd, "b")))
-    with pytest.raises(
-        PortError, match=r"plugin 'b' gave back no \w+ \(str\); it has to return what proceed"
-    ) as caught:
+    with pytest.raises(PortError, match=r"plugin 'b' returned no \w+ \(str\); it has to return what proceed") as caught:
         asyncio.run(call_of(port))
     assert (caught.value.kind, seen) == ("plugin", ["outer before"])
 
@@ -163,7 +161,7 @@ def test_a_reply_of_an_adapter_that_is_none_is_refused_in_the_name_of_the_adapte
             return "said"
 
     port = CallPort(target("llm"), Odd(), (Layer(noting("outer", []), "a"),))
-    with pytest.raises(PortError, match=r"the adapter 'i' gave back no proper reply \(str\)"):
+    with pytest.raises(PortError, match=r"the adapter 'i' returned no proper reply \(str\)"):
         asyncio.run(port.ainvoke(ASKED))
 
 

@@ -159,9 +159,9 @@ def test_a_price_that_is_unknown_once_is_unknown_in_the_sum() -> None:
 
 def test_what_an_interface_cannot_do_is_refused_without_a_call() -> None:
     model = client(None)
-    with pytest.raises(AdapterUnavailableError, match="'scripted' cannot be asked for text"):
+    with pytest.raises(AdapterUnavailableError, match="'scripted' cannot return text"):
         asyncio.run(model.invoke("generation", ASKED))
-    with pytest.raises(AdapterUnavailableError, match="'scripted' cannot be asked for data"):
+    with pytest.raises(AdapterUnavailableError, match="'scripted' cannot return data"):
         asyncio.run(model.parse("parsing", ASKED, SCHEMA))
 
 

@@ -164,7 +164,7 @@ def test_what_is_no_result_of_an_agent_is_the_adapters_fault(reply: Any) -> None
     done, record = worked(careless)
     assert isinstance(done, PortError)
     assert (done.kind, record.error_kind) == ("plugin", "plugin")
-    assert "the adapter 'own' gave back no proper reply" in str(done)
+    assert "the adapter 'own' returned no proper reply" in str(done)
 
 
 def test_what_a_failed_agent_did_is_paid_for() -> None:

@@ -58,9 +58,13 @@ class Silent:
     ("port", "said", "placed"),
     [
         (Without, "Without has no capabilities; write `capabilities = PortCapabilities()` in it", True),
-        (Odd, "no output channel is called 'json'; there is: json_schema, tool_call, json_object, text", True),
+        (Odd, "no output channel is called 'json'; available: json_schema, tool_call, json_object, text", True),
         (Broken, "Broken.capabilities failed: KeyError: 'out' (", True),
-        (Narrow, "Narrow.ainvoke does not take what it is called with; write `async def ainvoke(self, messages", True),
+        (
+            Narrow,
+            "Narrow.ainvoke does not accept the arguments it is called with; write `async def ainvoke(self, messages",
+            True,
+        ),
         (Silent, "Silent has no ainvoke; write `async def ainvoke(self, messages, *, output=None", True),
         (lambda: None, "NoneType has no ainvoke", False),
     ],

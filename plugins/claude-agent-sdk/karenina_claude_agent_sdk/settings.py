@@ -41,7 +41,7 @@ class ClaudeAgentSdkSettings:
     """The program: a path, or a name to look for on PATH. By default the one that comes with the SDK, else `claude` on
     PATH."""
     environment: tuple[str, ...] = field(default=(), converter=tuple)
-    """Names of environment variables that the program is given beside those that it always gets, such as
+    """Names of environment variables that the program is given in addition to those that it always gets, such as
     `["HTTPS_PROXY"]`."""
 
 
@@ -73,7 +73,7 @@ def unavailable(settings: ClaudeAgentSdkSettings | None = None) -> str | None:
     if program_path(settings) is not None:
         return None
     if settings is not None and settings.program is not None:
-        return f"program in [plugins.claude_agent_sdk] is {settings.program!r}, which is no program that can be run"
+        return f"program in [plugins.claude_agent_sdk] is {settings.program!r}, which is not a program that can be run"
     return MISSING
 
 
@@ -121,7 +121,7 @@ def problems(config: ModelConfig) -> Iterator[str]:
 def _extra_problems(config: ModelConfig) -> Iterator[str]:
     extra = config.extra_kwargs
     for name in sorted(set(extra) - set(KNOWN)):
-        yield f"extra_kwargs.{name}: cannot be passed on to the agent; there is {', '.join(KNOWN)}"
+        yield f"extra_kwargs.{name}: cannot be passed on to the agent; available: {', '.join(KNOWN)}"
     tools = extra.get("tools", DEFAULT_TOOLS)
     if isinstance(tools, str) or not isinstance(tools, list | tuple) or not all(map(_is_tool_name, tools)):
         yield f"extra_kwargs.tools: must be a list of names such as {list(DEFAULT_TOOLS)}, not {tools!r}"

@@ -168,7 +168,7 @@ def test_a_missing_program_is_reported_with_what_to_install(monkeypatch: pytest.
     config = ModelConfig(model_name="m", interface="claude_agent_sdk")
     with pytest.raises(AdapterUnavailableError, match="npm install -g @anthropic-ai/claude-code"):
         asyncio.run(ClaudeAgent(config).aopen())
-    with pytest.raises(AdapterUnavailableError, match="'nowhere', which is no program"):
+    with pytest.raises(AdapterUnavailableError, match="'nowhere', which is not a program"):
         asyncio.run(ClaudeAgent(config, ClaudeAgentSdkSettings(program="nowhere")).aopen())
 
 

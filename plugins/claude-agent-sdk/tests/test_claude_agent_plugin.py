@@ -98,7 +98,7 @@ def test_the_program_is_looked_for_where_the_settings_say(tmp_path: Path, monkey
     app = application(installed={INTERFACE}, settings=here)
     assert app.adapters.check_availability(INTERFACE).available
     wrong = application(installed={INTERFACE}, settings={INTERFACE: {"program": "nowhere"}})
-    assert "'nowhere', which is no program" in wrong.adapters.check_availability(INTERFACE).reason
+    assert "'nowhere', which is not a program" in wrong.adapters.check_availability(INTERFACE).reason
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from .summary import listing
 def check_estimate(options: Mapping[str, Any]) -> None:
     """Raises ConfigError for --from without --estimate."""
     if options["from_run"] is not None and not options["estimate"]:
-        raise ConfigError([Problem("--from", "says what an estimate goes by; add --estimate")])
+        raise ConfigError([Problem("--from", "has no effect alone; add --estimate")])
 
 
 def plan_estimate(path: Path | None, options: Mapping[str, Any]) -> int:
@@ -63,11 +63,11 @@ def estimate_parts(document: Mapping[str, Any], what: str) -> list[Part]:
     cost = document["cost_usd"]
     shown = "unknown" if cost is None else f"{dollars(cost)} US dollars"
     if unknown > 0 and cost is not None:
-        shown += f", without {unknown:.0%} of the calls, whose price is unknown"
+        shown += f", without {unknown:.0%} of the calls, whose cost is unknown"
     repairs = document["repairs"]
     earlier = "" if repairs["earlier"] is None else f"; in the earlier run {repairs['earlier']:.2f} for each call"
     return [
-        f"Estimate of {what}. Nothing is asked.",
+        f"Estimate of {what}. No call is made.",
         "",
         Table(("task", "model", "calls", "tokens in", "tokens out", "US dollars"), rows),
         f"calls   {ranged(document['calls'])}{'' if document['exact'] else ' (depends on what models say)'}",

@@ -45,7 +45,9 @@ def ended_by(error: BaseException, *, traceback: bool = False) -> int:
     if owner := _owner(error):
         distribution, module = owner
         where = f"{one_line(error)}{place_of(error, module)}"
-        note(f"Error: code of {distribution} failed: {where}; tell its authors, --traceback shows how it came to that")
+        note(
+            f"Error: code of {distribution} failed: {where}; report it to its authors, with the traceback (--traceback)"
+        )
         return COULD_NOT_RUN
     if not traceback:
         note(_traceback(error))

@@ -348,7 +348,7 @@ def _next(path: Path, benchmark: BenchmarkData, found: Validation) -> list[Part]
     lines: list[Part] = []
     if any(question.raw_answer.strip() for question in benchmark.questions if question.id in missing):
         lines.append(
-            f"To have templates drafted: karenina benchmark draft {file} -o drafted.jsonld --model PROVIDER/NAME"
+            f"To draft templates with a model: karenina benchmark draft {file} -o drafted.jsonld --model PROVIDER/NAME"
         )
     if any(row.state == "ok" for row in found.questions):
         lines.append(f"Next: karenina verify {file} --model PROVIDER/NAME")

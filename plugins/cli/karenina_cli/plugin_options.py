@@ -69,7 +69,7 @@ def _brought(taken: set[str], *, later: bool, without: Collection[str]) -> Itera
                 continue
             text = option.help_later if later else option.help
             if option.flag in taken:
-                note(f"Warning: {option.flag} of {owner(point)} is an option already; this one has no effect")
+                note(f"Warning: {option.flag} of {owner(point)} already exists; this one has no effect")
             elif text:
                 taken.add(option.flag)
                 yield _option(point.name, option, text)
@@ -120,7 +120,7 @@ def check_given(options: Mapping[str, Any], app: Karenina) -> None:
     """Raises ConfigError where the plugin of an option does not run."""
     reasons = {info.name: f"is {info.state}: {info.reason}" for info in app.plugins if info.state != "active"}
     reasons |= dict.fromkeys(
-        {given.plugin for given in _given(options)} - {i.name for i in app.plugins}, "is not there"
+        {given.plugin for given in _given(options)} - {i.name for i in app.plugins}, "is not installed"
     )
     if problems := [
         Problem(given.option.flag, f"the plugin {given.plugin} {reasons[given.plugin]}")

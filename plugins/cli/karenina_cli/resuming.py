@@ -96,8 +96,8 @@ def _refused(folder: Path, verb: str = "resumed", command: str = "") -> Iterator
         instead = command or fork_command(read_status(folder), folder)
         changed = "\n".join(f"  {problem}" for problem in error.problems)
         raise ConfigError(
-            f"{folder} cannot be {verb}, for its numbers depend on what has changed:\n{changed}\n"
-            f"Undo that, or begin a new run that asks only what is not known yet: {instead}"
+            f"{folder} cannot be {verb}, because its numbers depend on what has changed:\n{changed}\n"
+            f"Undo that, or start a new run that makes only the missing calls: {instead}"
         ) from None
 
 
@@ -125,13 +125,13 @@ def repair(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
             folder, options, trust_line(arguments), lambda configured: begun_repair(folder, plan, configured, wanted)
         )
         if not options["quiet"]:
-            note(f"making {_counted(plan)} again; what was there before is in {_kept(found)}")
+            note(f"making {_counted(plan)} again; the previous results are in {_kept(found)}")
         progress = Progress(found.items, quiet=options["quiet"], done=found.done)
         results = carried_out(found.carry_out, progress, folder)
         document = read_json(_kept(found) / REPAIR)
         names = ("mode", "status", "rows", "selected", "outcomes_before", "outcomes_after", "changed")
         outcome = {"kept_in": str(_kept(found)), **{name: document.get(name) for name in names}}
-        changes = "The repair has not ended."
+        changes = "The repair is not finished."
         if outcome["status"] == "completed":
             changes = f"Repaired: {plural(outcome['rows'], 'result')}, {outcome['changed']} with another outcome"
         warnings = found.prepared.benchmark.warnings
@@ -144,7 +144,7 @@ def take_back(folder: Path, *, as_json: bool) -> int:
     """Have the run as it was before its latest repair. Returns the exit code. Raises ConfigError, RunDirectoryError."""
     with own_stdout() as out:
         own = undo_repair(folder)
-        line = f"{folder} is as it was before the repair whose record is in {own}"
+        line = f"{folder} is as it was before the repair, which is recorded in {own}"
         print_found({"run_dir": str(folder), "undone": str(own)}, [line], out, as_json=as_json)
     return OK
 
@@ -173,7 +173,7 @@ def _plan_parts(plan: RepairPlan) -> list[Part]:
         Table(("Answering model", "Judge", "Results"), rows),
     ]
     if plan.without_answer:
-        parts.append(f"Without an answer to be judged again: {len(plan.without_answer)}; they need --mode live")
+        parts.append(f"Without an answer to judge again: {len(plan.without_answer)}; they need --mode live")
     return [*parts, "Nothing was changed."]
 
 
@@ -196,7 +196,7 @@ def extend(folder: Path, options: Mapping[str, Any], arguments: Sequence[str]) -
         counts, items = found.found, len(found.prepared)
         counted = [f"{counts.rows} from {folder}", f"{items - counts.rows} more"]
         if counts.again:
-            counted.append(f"{counts.again} of them {'is' if counts.again == 1 else 'are'} tried again")
+            counted.append(f"{counts.again} of them {'is' if counts.again == 1 else 'are'} retried")
         if found.traits:
             counted.append(f"{counts.scored} get {plural(len(found.traits), 'more trait')}")
         for line in found.missing:

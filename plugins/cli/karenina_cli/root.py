@@ -71,7 +71,7 @@ class Commands(click.Group):
         command = imported(points[0], "command")
         if not isinstance(command, click.Command):
             raise PluginError(
-                f"the command {name!r} of {owner(points[0])} is no click command: {points[0].value} is {command!r}"
+                f"the command {name!r} of {owner(points[0])} is not a click command: {points[0].value} is {command!r}"
             )
         add_log_options(command)
         return command
@@ -88,7 +88,7 @@ class Commands(click.Group):
         if name not in points and not name.startswith("-"):
             if inner := [other for other in points if name in _points(ctx, f"{self.points}.{other}")]:
                 raise click.UsageError(f"{name} is a part of {inner[0]}; type: karenina {inner[0]} {name}", ctx)
-            advice = self.instead.get(name, "install the package that brings it.")
+            advice = self.instead.get(name, "install the package that provides it.")
             raise click.UsageError(f"no command is called {name!r}{did_you_mean(name, points)}; {advice}", ctx)
         if len(owners := [owner(point) for point in points.get(name, ())]) > 1:
             note(f"{' and '.join(owners)} both provide the command {name!r}; that of {owners[0]} is run")

@@ -63,7 +63,7 @@ def _parts(found: RunStatus, folder: Path) -> list[Part]:
         ("items", f"{found.done} of {found.items}"),
         *([("outcomes", counts(found.outcomes))] if found.outcomes else []),
         *([("errors", counts(found.errors))] if found.errors else []),
-        *([("tried again on resume", str(found.waiting))] if found.waiting else []),
+        *([("retried on resume", str(found.waiting))] if found.waiting else []),
         *((row.kind, row.text) for row in found.progress),
         ("calls", f"{total['calls']} made, {total['reused']} reused, {plural(total['failed'], 'attempt')} failed"),
         ("tokens", f"{total['input_tokens']} in, {total['output_tokens']} out"),
@@ -76,7 +76,7 @@ def _parts(found: RunStatus, folder: Path) -> list[Part]:
     if found.damaged:
         where = shlex.quote(str(folder))
         parts.append(f"{plural(found.damaged, 'row')} of the journal cannot be read: karenina doctor {where}")
-    what = "To stop it, so that it can be resumed" if found.pid else "Next"
+    what = "To stop it (it can be resumed)" if found.pid else "Next"
     return [*parts, f"{what}: {_next(found, folder)}"]
 
 
@@ -129,7 +129,7 @@ def _batch_parts(found: Sequence[BatchThere], folder: Path) -> list[Part]:
         rows.append((batch.provider_id or "(no id)", batch.model, progress))
     return [
         Table(("Batch", "Model", "How far it is"), rows),
-        f"To fetch what is made: {resume_command(read_status(folder), folder)}",
+        f"To fetch the finished replies: {resume_command(read_status(folder), folder)}",
     ]
 
 

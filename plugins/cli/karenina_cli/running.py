@@ -93,7 +93,7 @@ def default_signals() -> None:
         loop.remove_signal_handler(number)
 
 
-DRAINING = "interrupted: waiting for the calls that are under way; interrupt once more to end at once"
+DRAINING = "interrupted: waiting for the calls in flight; interrupt again to end at once"
 Work = Callable[..., Coroutine[Any, Any, VerificationResultSet]]
 
 
@@ -120,7 +120,7 @@ def carried_out(
         lines = [f"{summary}, kept in {directory}"]
         lines += [f"left at the provider: {batch_text(batch)}" for batch in found.batches]
         if found.batches:
-            lines.append(f"To have them cancelled, type: {cancel_command(directory)}")
+            lines.append(f"To cancel them, type: {cancel_command(directory)}")
         raise Interrupted("\n".join([*lines, f"To continue, type: {resume_command(found, directory)}"])) from None
     for sink, failure in results.sink_failures.items():
         note(f"Error: the sink {sink!r} failed and was closed; results are missing there: {failure}")
@@ -129,7 +129,7 @@ def carried_out(
 
 def batch_text(batch: Mapping[str, Any]) -> str:
     """A batch as `read_status` has it."""
-    name = batch["provider_id"] or "not known at the provider yet"
+    name = batch["provider_id"] or "not yet known to the provider"
     return f"{name}: {plural(batch['calls'], 'call')} of {batch['model']}, {batch['status']}"
 
 
@@ -154,7 +154,7 @@ async def attended(
             with suppress(OSError, ValueError):  # stderr is closed
                 print(DRAINING, file=sys.stderr, flush=True)  # not past a bar that is shown, as `note` does
 
-    ended = f"interrupted: the run did not answer, so its process was ended; what is done is kept in {directory}"
+    ended = f"interrupted: the run did not answer, so its process was ended; finished items are kept in {directory}"
     with answered_signals(interrupted, f"{ended}\nTo continue, type: {continued}"):
         async with progress.shown(control):
             return await work(control=control)

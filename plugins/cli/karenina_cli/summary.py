@@ -59,9 +59,9 @@ def run_parts(
         bad = _bad(results) > 0
         first = next(r for r in results if r.metadata.outcome not in GOOD) if bad else results[0]
         line = shlex.join(["karenina", "show", str(directory), first.metadata.question_id])
-        parts.append(f"One item explained: {line}")
+        parts.append(f"Details of one item: {line}")
         if "report" in installed_entry_points("karenina.commands").names:
-            parts.append(f"All of it as a page: {shlex.join(['karenina', 'report', str(directory)])}")
+            parts.append(f"Full report: {shlex.join(['karenina', 'report', str(directory)])}")
     return parts
 
 
@@ -114,7 +114,7 @@ def cost_text(sums: Mapping[str, Any]) -> str:
     if not attempts or cost is None:
         return shown_cost(cost)
     known = shown_cost(cost) if cost else "unknown"
-    return f"{known} (without that of {plural(attempts, 'failed attempt')} whose cost is unknown)"
+    return f"{known} (plus the unknown cost of {plural(attempts, 'failed attempt')})"
 
 
 def _pair(row: Mapping[str, Any]) -> Table:

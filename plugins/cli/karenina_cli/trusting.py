@@ -17,7 +17,7 @@ from .output import Part, Table, inline, own_stdout, print_parts
 
 LONGEST = 2_000
 """Lines of a text that is compared line by line: the time grows as their square. Chosen, not measured."""
-NOTHING = "There is no code in it: it needs no trust."
+NOTHING = "It contains no code, so it needs no trust."
 
 
 def show(path: Path, *, code: bool) -> None:
@@ -52,7 +52,7 @@ def remove(path: Path) -> None:
         except BenchmarkError:
             found = None
         count = TrustStore.of_user().remove(path, found)
-        print_parts([f"{path}: {'not trusted any more' if count else 'was not trusted'}"], out)
+        print_parts([f"{path}: {'no longer trusted' if count else 'was not trusted'}"], out)
 
 
 def _state(pieces: Sequence[Piece], store: TrustStore) -> str:

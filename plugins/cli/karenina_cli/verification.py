@@ -116,8 +116,8 @@ def ended(
             # those that a resume does not make again
             rows = planned_repair(directory, RepairSelection(unscored=True)).rows
             if count := sum(row.outcome != "error" or row.detail not in RETRYABLE for row in rows):
-                what = f"{plural(count, 'result')} without the score of a trait"
-                note(f"{what}; to have the judges asked again, type: {rescore_command(found, directory)}")
+                what = f"{plural(count, 'result')} without a score of some trait"
+                note(f"{what}; to call the judges again, type: {rescore_command(found, directory)}")
     for line in run_annotations(results, gates) if annotate else ():
         note(line)
     if not note_gates(gates) or exceeded(results.canaries):

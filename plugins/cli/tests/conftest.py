@@ -57,7 +57,7 @@ def draining() -> Callable[[subprocess.Popen[str]], None]:
         lines = []
         for line in process.stderr:  # the test's own limit is that of the process
             lines.append(line)
-            if "interrupt once more" in line:
+            if "interrupt again" in line:
                 return
         raise AssertionError("".join(lines))
 

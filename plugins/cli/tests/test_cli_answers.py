@@ -50,7 +50,7 @@ def test_answers_are_taken_from_a_directory_and_from_files_of_results(
     assert printed["outcomes"] == {"passed": 8}
     assert answered(server) == 4
     assert printed["paid"]["calls"] == 8
-    assert "4 of 4 answers are replayed; their models are not asked" in printed["notes"]
+    assert "4 of 4 answers are replayed; their models are not called" in printed["notes"]
     shown = run("show", "second", "q0")
     assert "answer replayed" in shown.stdout
     assert "the-answering-model, replicate 1" in " ".join(shown.stdout.split())
@@ -60,7 +60,7 @@ def test_what_is_missing_is_named_before_anything_is_asked(run: Run, first: list
     count = server.count
     result = run(*first, "--answers", "first", "--replicates", "2", "--out", "second")
     assert result.exit_code == 1
-    assert "4 of 8 answers are not there" in result.stderr
+    assert "4 of 8 answers are missing" in result.stderr
     assert "q0, openai_endpoint:the-answering-model, replicate 2" in result.stderr
     assert "--ask-missing" in result.stderr
     assert "the answers that were given: 4 of openai_endpoint:the-answering-model" in result.stderr
@@ -74,7 +74,7 @@ def test_what_is_missing_is_named_before_anything_is_asked(run: Run, first: list
 def test_the_models_whose_answers_there_are_can_be_seen_where_none_fits(run: Run, first: list[str]) -> None:
     result = run(*first, "--answering-model", "renamed", "--answers", "first", "--out", "second")
     assert result.exit_code == 1
-    assert "4 of 8 answers are not there" in result.stderr
+    assert "4 of 8 answers are missing" in result.stderr
     assert "q0, openai_endpoint:renamed, replicate 1" in result.stderr
     assert "the answers that were given: 4 of openai_endpoint:the-answering-model" in result.stderr
 
@@ -88,13 +88,13 @@ def test_only_what_is_answered_can_be_judged(run: Run, write_benchmark: Files, f
     assert printed["outcomes"] == {"passed": 8}
     assert [row["question_id"] for row in printed["left_out"]] == ["q4", "q5"]
     assert {row["reason"] for row in printed["left_out"]} == {
-        "has no answer to be replayed, or not of every model and replicate"
+        "lacks an answer to be replayed from some model or replicate"
     }
     assert answered(server) == count
     assert run("resume", "second").exit_code == 0
     extended = run("extend", "second", "--out", "third", "--replicates", "2")
     assert extended.exit_code == 1
-    assert "answers are not there" in extended.stderr
+    assert "answers are missing" in extended.stderr
 
 
 def test_a_run_without_any_question_left_is_refused(run: Run, write_benchmark: Files, first: list[str]) -> None:

@@ -245,7 +245,7 @@ def test_an_interrupted_command_says_which_batches_stay_and_what_ends_them(
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "left at the provider: batch_0: 2 calls of openai_endpoint:m, sent\n" in err
-    (cancel,) = re.findall(r"To have them cancelled, type: karenina (.*)", err)
+    (cancel,) = re.findall(r"To cancel them, type: karenina (.*)", err)
     assert "batch_0 openai_endpoint:m cancelled" in printed(run(*cancel.split()))
 
 

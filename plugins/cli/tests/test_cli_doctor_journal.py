@@ -64,8 +64,8 @@ def test_a_reply_that_cannot_be_read_is_damage(run: Run, folder: Path) -> None:
         connection.execute(f"REPLACE INTO calls VALUES ({','.join('?' * len(values))})", values)
     found = run("doctor", str(folder))
     assert found.exit_code == 1
-    assert "Damage: 1 row of the table calls cannot be read: no JSON" in found.stdout
-    assert "asked again" in found.stderr
+    assert "Damage: 1 row of the table calls cannot be read: not JSON" in found.stdout
+    assert "made again" in found.stderr
     mended = run("doctor", str(folder), "--replace")
     assert mended.exit_code == 0
     assert f"karenina resume {shlex.quote(str(folder))}" in mended.stderr
@@ -157,7 +157,7 @@ def test_a_folder_without_a_journal_is_named(run: Run, folder: Path, tmp_path: P
         result = run("doctor", str(place))
         assert (result.exit_code, result.stdout) == (1, "")
         assert f"there is no journal {place}" in result.stderr
-        assert "is no run directory" in result.stderr
+        assert "is not a run directory" in result.stderr
     (folder / "journal.sqlite").unlink()
     result = run("doctor", str(folder))
     assert (result.exit_code, result.stdout) == (1, "")

@@ -153,7 +153,7 @@ def test_the_cost_is_that_of_known_prices_and_the_share_of_the_others_is_told(
     assert found["cost_usd"]["expected"] == pytest.approx(3 * (100 * 0.001 + 10 * 0.002))
     assert found["tokens"]["total"] == {"low": 660, "expected": 660, "high": 660}
     assert "calls   6\n" in shown
-    assert "0.3600 US dollars, without 50% of the calls, whose price is unknown" in shown
+    assert "0.3600 US dollars, without 50% of the calls, whose cost is unknown" in shown
     assert "at most 6; in the earlier run 0.00 for each call" in shown
 
 

@@ -198,7 +198,7 @@ def test_the_directory_is_chosen_where_none_is_named(run: Run, finished: Scripte
         (["--replicates", "1"], "nothing is added"),
         (["--questions", "q0"], "nothing is added"),
         (["--questions", "q9"], "there is no question 'q9'"),
-        (["--parsing-model", "the-parsing-model"], "the-parsing-model is there already"),
+        (["--parsing-model", "the-parsing-model"], "the-parsing-model is already in the run"),
         (["--parsing-base-url", "http://127.0.0.1:1/v1"], "name one with --parsing-model"),
         (["--set", "models.the-parsing-model.temperature=0.9", "--questions", "2"], "temperature was 0.1 and is 0.9"),
         (["--set", "run.parsing_models=[]", "--questions", "2"], "parsing"),
@@ -271,7 +271,7 @@ def test_models_are_asked_for_answers_that_were_not_given_where_that_is_said(
     before = finished.count
     refused = run("extend", "given", "--out", "more", "--questions", "all")
     assert (refused.exit_code, finished.count) == (1, before)
-    assert "Error: answers: 1 of 3 answers are not there" in refused.stderr, "one problem, reported once"
+    assert "Error: answers: 1 of 3 answers are missing" in refused.stderr, "one problem, reported once"
     assert "\n  q2, openai_endpoint:the-answering-model, replicate 1\n" in refused.stderr
     assert "--ask-missing" in refused.stderr
     result = run("extend", "given", "--out", "more", "--questions", "all", "--ask-missing", "--json")
@@ -279,7 +279,7 @@ def test_models_are_asked_for_answers_that_were_not_given_where_that_is_said(
     assert asked(finished, before) == {"the-answering-model": 1, "the-parsing-model": 1}
     printed = json.loads(result.stdout)
     assert printed["outcomes"] == {"passed": 3}
-    assert "2 of 3 answers are replayed; their models are not asked" in printed["notes"]
+    assert "2 of 3 answers are replayed; their models are not called" in printed["notes"]
     again = run("extend", "more", "--out", "most", "--replicates", "2", "--quiet")
     assert again.exit_code == 0, "which goes for later extensions, too"
 
@@ -287,7 +287,7 @@ def test_models_are_asked_for_answers_that_were_not_given_where_that_is_said(
 def test_asking_for_what_is_missing_is_refused_where_nothing_was_given(run: Run, finished: ScriptedServer) -> None:
     result = run("extend", "out", "--out", "more", "--questions", "all", "--ask-missing")
     assert result.exit_code == 1
-    assert "--ask-missing: says how answers are used" in result.stderr
+    assert "--ask-missing: applies to answers that a run was given" in result.stderr
 
 
 def test_a_run_that_reuses_an_extension_is_led_back_to_what_that_took_over(
@@ -304,7 +304,7 @@ def test_a_run_that_reuses_an_extension_is_led_back_to_what_that_took_over(
     assert reused == [str(Path(name).absolute()) for name in ("most", "more", "out")]
 
     Path("out").rename("away")
-    printed = f"{Path('out').absolute()} is not there any more"
+    printed = f"{Path('out').absolute()} no longer exists"
     result = run(*verify, "--replicates", "3", "--reuse", "most", "--out", "once-more")
     assert (result.exit_code, finished.count) == (0, before + 4), result.output
     assert f"Warning: {printed}" in result.stderr, "before it is paid for"

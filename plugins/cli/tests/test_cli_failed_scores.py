@@ -104,7 +104,7 @@ def test_the_end_names_the_repair_by_which_the_scores_are_there(run: Run, write_
     with ScriptedServer(judge) as server:
         first = run("verify", path, *served(server.url), "--mode", "template_and_rubric", "--out", "the run")
         printed, _, line = first.stderr.strip().splitlines()[-1].partition(", type: ")
-        assert printed == "2 results without the score of a trait; to have the judges asked again"
+        assert printed == "2 results without a score of some trait; to call the judges again"
         assert run(*shlex.split(line)[1:]).stderr.strip().splitlines()[-1].endswith(line)
         judge.status, asked = 200, len(server.requests)
         again = run(*shlex.split(line)[1:])

@@ -56,7 +56,7 @@ def test_the_document_has_them(verify: Callable[..., Result]) -> None:
         ("pass rate", "manual:manual, judged by manual:manual", True),
         ("must pass", "q2", False),
     ]
-    assert "2 of 3 items pass (66.7 %), 50.0 % asked for" in document["gates"][0]["message"]
+    assert "2 of 3 items pass (66.7 %), at least 50.0 % required" in document["gates"][0]["message"]
     assert "gates" not in json.loads(verify("--json", "--out", "without", "--export", "junit.xml").stdout)
     suites = ElementTree.parse("junit.xml").getroot()
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("3", "1", "0")
@@ -101,7 +101,7 @@ def test_errors_are_allowed_as_far_as_the_gate_says_and_a_resumed_run_by_its_own
         assert run("verify", path, *flags, "--out", "one", "--max-errors", "1").exit_code == 0
         assert run("verify", path, *flags, "--out", "share", "--max-errors", "34%").exit_code == 0
         none = run("verify", path, *flags, "--out", "none", "--max-errors", "33%")
-        assert (none.exit_code, "1 error in 3 items, at most 33.0 % asked for" in none.stderr) == (4, True)
+        assert (none.exit_code, "1 error in 3 items, at most 33.0 % allowed" in none.stderr) == (4, True)
         gates = ("--min-pass-rate", "0.9", "--must-pass", "q2")
         undecided = run("verify", path, *flags, "--out", "out", *gates)
         assert undecided.exit_code == 4
@@ -124,7 +124,7 @@ def test_a_run_is_gated_by_an_earlier_one(
     write_answers(**ANSWERS)
     for options, code, said in (
         (["--max-drop", "0.34"], 0, "-33.3 pp on 3 questions"),
-        (["--max-drop", "0.33"], 4, "a drop of at most 33.0 pp asked for"),
+        (["--max-drop", "0.33"], 4, "a drop of at most 33.0 pp allowed"),
         (["--fail-on-regression"], 4, "no result of 3 questions could be significant"),
         (["--fail-on-regression", "--set", "plugins.compare.undecided=warn"], 0, "undecided = 'warn'"),
     ):

@@ -111,7 +111,7 @@ def test_an_item_whose_stage_hangs_is_an_error_and_the_run_ends(
     }
     printed = found["q1"]["error"]
     assert printed.startswith(f"Lookup: ended after {LIMIT} s without progress"), printed
-    assert "it is a stage of lookup-checks (plugin lookup), stage_idle_timeout gives it more time" in printed
+    assert "it is a stage of lookup-checks (plugin lookup); to give it more time, raise stage_idle_timeout" in printed
 
 
 def test_a_stage_that_blocks_the_event_loop_is_named_while_it_does(
@@ -121,7 +121,7 @@ def test_a_stage_that_blocks_the_event_loop_is_named_while_it_does(
         process = hanging("blocks the loop", server.url)
         assert process.stderr is not None
         try:
-            line = next((line for line in process.stderr if "the event loop is held up" in line), "")
+            line = next((line for line in process.stderr if "the event loop is blocked" in line), "")
         finally:
             process.kill()
             process.communicate()

@@ -257,7 +257,11 @@ def test_a_trait_type_that_is_not_installed_is_refused_with_the_ways_on(run: Run
     refused = run("plan", path)
     assert refused.exit_code == 1
     sentence = " ".join(refused.stderr.split())
-    for part in ("(trait 'Certain')", "'karenina:GlobalHedgingTrait' is unknown", "install the package that brings it"):
+    for part in (
+        "(trait 'Certain')",
+        "'karenina:GlobalHedgingTrait' is unknown",
+        "install the package that provides it",
+    ):
         assert part in sentence
     for way in (["--mode", "template_only"], ["--set", 'run.rubric_trait_names=["Brief"]']):
         assert way[-1].split("=")[0].removeprefix("run.") in sentence
@@ -275,7 +279,7 @@ def test_adapters_and_sinks_that_are_not_installed_are_named(run: Run) -> None:
     for part in ("models.m.interface: no adapter serves the interface 'acme'", "--sink: no sink is called 'tables'"):
         assert part in result.stderr
     assert "idle" not in result.stderr
-    assert result.stderr.count("install the package that brings any other one") == 2
+    assert result.stderr.count("to use another one, install its package") == 2
 
 
 def test_models_of_a_file_are_not_needed(run: Run) -> None:

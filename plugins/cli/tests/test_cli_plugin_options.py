@@ -117,7 +117,7 @@ def test_an_option_that_is_there_already_is_not_taken(run: Run, install: Files) 
     install("karenina-loud", {"loud": "loud_options:OPTIONS"}, group=GROUP, loud_options=source)
     result = run("verify", "--help")
     assert result.exit_code == 0
-    assert "--quiet of karenina-loud is an option already" in result.stderr
+    assert "--quiet of karenina-loud already exists" in result.stderr
     assert "Another one." not in result.stdout
 
 

@@ -91,7 +91,7 @@ def test_nothing_is_saved_that_is_wrong_secret_or_the_default(run: Run, presets:
         (["--set", "run.concurrency=0"], "run.concurrency"),
         (["--parsing-model", "x", "--set", f'models.x.endpoint_api_key="{KEY}"'], "name the variable that holds it"),
         (["--set", "run.code_policy=trusted"], "may not say 'trusted'"),
-        (["--replicates", "1"], "nothing that differs from the defaults"),
+        (["--replicates", "1"], "do not differ from the defaults"),
     ):
         result = run("preset", "save", "p", *options)
         assert result.exit_code == 1

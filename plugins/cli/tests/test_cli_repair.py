@@ -202,7 +202,7 @@ def test_nothing_chosen_is_said(run: Run, done: Any) -> None:
     assert result.exit_code == 1
     assert "--all" in result.stderr
     assert run("repair", "out", "--questions", "q9").exit_code == 1
-    assert "there is: passed" in run("repair", "out", "--outcome", "failed").stderr
+    assert "available: passed" in run("repair", "out", "--outcome", "failed").stderr
     assert run("repair", "out", "--mode", "again", "--all").exit_code == 2
 
 
@@ -223,13 +223,13 @@ def test_an_option_that_chooses_nothing_is_named_as_it_was_typed(run: Run, done:
     assert result.exit_code == 1
     shown = value if value.isdigit() else repr(value)
     assert f"Error: {option}: no result has {shown}" in result.stderr
-    assert "there is: " in result.stderr
+    assert "available: " in result.stderr
 
 
 def test_what_is_no_run_directory_is_named(run: Run, tmp_path: Path) -> None:
     result = run("repair", tmp_path, "--all")
     assert result.exit_code == 1
-    assert "is no run directory" in result.stderr
+    assert "is not a run directory" in result.stderr
 
 
 def test_a_benchmark_that_was_changed_is_named_and_nothing_is_repaired(run: Run, done: Any, replies: Replies) -> None:
@@ -372,7 +372,7 @@ def test_a_repair_that_its_budget_has_stopped_says_so_and_is_gone_on_with_by_a_h
     assert result.exit_code == 3, result.output
     assert "5 results still to be made again" in result.stderr
     assert "karenina resume out --budget-tokens MORE" in result.stderr
-    assert "The repair has not ended." in result.stdout
+    assert "The repair is not finished." in result.stdout
     stopped = printed(run)
     assert stopped["repair"] == {"mode": "replay", "rows": 6, "remaining": 5}
     assert (stopped["state"], stopped["done"]) == ("interrupted", 6)
@@ -417,7 +417,7 @@ def test_a_repair_that_met_an_outage_says_how_to_continue_and_really_asks(
     result = run("repair", "out", "--all", "--set", "run.retry_policy.server.max_attempts=1")
     assert result.exit_code == 3, result.output
     assert "karenina resume out" in result.stdout
-    assert "The repair has not ended." in result.stdout
+    assert "The repair is not finished." in result.stdout
     assert set(outcomes().values()) == {"error"}
     replies.down, replies.judged = False, 0
     result = run("resume", "out", "--quiet")

@@ -90,7 +90,7 @@ def test_a_provider_that_wants_to_be_left_alone_ends_the_run_and_the_command_say
             result.stderr
         )
         printed = " ".join(result.stdout.split())
-        assert re.search(r"asks to be left alone for (600|59\d) s \(until [-\d]+ [:\d]+\)", printed), result.stdout
+        assert re.search(r"asks for a pause of (600|59\d) s \(until [-\d]+ [:\d]+\)", printed), result.stdout
         assert set(outcomes()) == {"passed"}
         assert read_status(Path("out")).state == "interrupted"
         well = True
@@ -185,7 +185,7 @@ def test_a_benchmark_that_is_gone_is_named_with_what_to_do(run: Run, limited: Sc
         result = run(*command)
         assert result.exit_code == 1
         if command[0] == "resume":
-            text = "capitals.jsonld, is not there any more; put it back, or give it: --benchmark FILE, or from Python"
+            text = "capitals.jsonld, no longer exists; put it back, or give it: --benchmark FILE, or from Python"
             assert text in result.stderr
             assert "Next: karenina resume out --budget-tokens MORE --benchmark FILE\n" in run("status", "out").stdout
             more = ["--benchmark", "elsewhere.jsonld", "--budget-tokens", "1000000"]
@@ -216,7 +216,7 @@ def test_what_is_no_run_directory_is_named(run: Run, tmp_path: Path) -> None:
     for command in ("resume", "status"):
         result = run(command, tmp_path)
         assert result.exit_code == 1
-        assert "is no run directory: it has no manifest.json" in result.stderr
+        assert "is not a run directory: it has no manifest.json" in result.stderr
 
 
 # Errors
@@ -470,7 +470,7 @@ def test_a_run_whose_source_is_gone_is_refused_and_a_fork_says_what_is_missing(
     assert line.endswith(" --trust")
     forked = run(*shlex.split(line.replace("NEWDIR", "third")), *more)
     assert forked.exit_code == 0, forked.output
-    assert f"Warning: {Path('out').absolute()} is not there any more" in forked.stderr
+    assert f"Warning: {Path('out').absolute()} no longer exists" in forked.stderr
 
 
 def test_a_run_whose_items_were_all_made_goes_on_without_its_source(
@@ -487,7 +487,7 @@ def test_a_run_whose_items_were_all_made_goes_on_without_its_source(
         count = server.count
         result = run("resume", "out")
         assert result.exit_code == 0, result.output
-        assert f"Warning: {Path('first').absolute()} is not there any more" in result.stderr
+        assert f"Warning: {Path('first').absolute()} no longer exists" in result.stderr
         assert server.count == count + 2
     assert outcomes() == {"passed": 2}
 

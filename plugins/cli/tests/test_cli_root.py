@@ -128,7 +128,7 @@ def test_a_stranger_s_command_runs(run: Run, install: Files) -> None:
     [
         ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
         ("raise SystemExit(0)", "SystemExit"),
-        ("command = 7", "is no click command"),
+        ("command = 7", "is not a click command"),
         ("other = 7", "AttributeError"),
     ],
 )

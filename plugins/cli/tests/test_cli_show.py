@@ -171,8 +171,8 @@ def test_models_and_replicates_narrow_it_down(run: Run, write_run: Callable[...,
     [
         (["q-ona"], "did you mean 'q-one'?"),
         (["q-t"], "is the beginning of 2 ids: q-two, q-ten"),
-        (["--model", "huge"], "there is: litellm:judge, openai_endpoint:small"),
-        (["--replicate", "4"], "there is: 1"),
+        (["--model", "huge"], "available: litellm:judge, openai_endpoint:small"),
+        (["--replicate", "4"], "available: 1"),
     ],
 )
 def test_what_is_not_there(arguments: list[str], message: str, run: Run, write_run: Callable[..., Path]) -> None:
@@ -285,4 +285,4 @@ def test_the_latest_run_needs_no_name(
     assert f"karenina show {ape}" in run("status", "latest").stdout
     assert (ape / "report.html").is_file()
     Path("latest").mkdir()
-    assert "latest is no run directory" in run("status", "latest").stderr
+    assert "latest is not a run directory" in run("status", "latest").stderr

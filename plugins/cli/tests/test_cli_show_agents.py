@@ -52,7 +52,7 @@ def shown(run: Run, tmp_path: Path) -> Callable[[VerificationResult], str]:
 def test_the_work_of_a_model_that_gave_no_answer_is_shown(shown: Callable[[VerificationResult], str]) -> None:
     metrics = agent_metrics(WORK, limit="tool_calls")
     printed = shown(result_of(generation=GenerationPart(trace_messages=trace_dicts(WORK), agent_metrics=metrics)))
-    assert "(none; what was done until then:)" in printed
+    assert "(none; the work until then:)" in printed
     assert "Let me look." in printed
     assert '\n    calls read_file: {"path": "sales.csv"}\n' in printed
     assert "\n    tool failed: error: there is no such file\n" in printed
@@ -126,7 +126,7 @@ def test_the_trace_of_an_agent_that_answered_follows_the_answer(shown: Callable[
     rows = trace_dicts([*WORK, SAID])
     generation = GenerationPart(raw_llm_response="a trace as text", trace_messages=rows)
     printed = shown(result_of(generation=generation, evaluation_input="They add up to 7."))
-    assert "Answer of openai_endpoint:worker, replicate 1, as the judge read it\n  They add up to 7.\n" in printed
+    assert "Answer of openai_endpoint:worker, replicate 1, as read by the judge\n  They add up to 7.\n" in printed
     trace = printed.partition("Trace (3 messages)\n")[2]
     assert trace.startswith(
         '  assistant\n    Let me look.\n    calls read_file: {"path": "sales.csv"}\n'
@@ -145,7 +145,7 @@ def test_an_answer_that_is_all_there_is_has_no_trace(shown: Callable[[Verificati
     assert "Trace" not in printed
     assert "The whole reply" not in printed
     assert "Sent to the model" not in printed
-    assert "as the judge read it" not in printed
+    assert "as read by the judge" not in printed
 
 
 def test_a_reply_without_messages_is_shown_beside_what_the_judge_read(

@@ -70,7 +70,7 @@ def test_an_attempt_that_failed_is_there_with_what_was_asked(run: Run, write_ben
     shown = run("show", "out", "q0", "--calls").stdout
     assert "Failed: server: " in shown
     assert "Failed: auth: " in shown
-    assert "(not kept: it failed in a way that is tried again)" in shown
+    assert "(not kept: the failure was transient)" in shown
 
 
 def test_an_answer_that_two_judges_read_is_among_the_calls_of_both(

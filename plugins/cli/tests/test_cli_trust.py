@@ -81,7 +81,7 @@ def test_what_is_removed_is_refused_again_also_when_a_run_is_resumed(run: Run) -
     file = saved()
     run("trust", "add", file)
     assert verify(run, file, "--out", "run").exit_code == 0
-    assert "not trusted any more" in run("trust", "remove", file).stdout
+    assert "no longer trusted" in run("trust", "remove", file).stdout
     assert "was not trusted" in run("trust", "remove", file).stdout
     assert verify(run, file, "--out", "other").exit_code == 1
     again = run("resume", "run", "--retry-failed", "--manual-traces", "answers.json")
@@ -99,7 +99,7 @@ def test_a_file_that_is_not_there_any_more_can_be_removed(run: Run) -> None:
     file = saved()
     run("trust", "add", file)
     Path(file).unlink()
-    assert "not trusted any more" in run("trust", "remove", file).stdout
+    assert "no longer trusted" in run("trust", "remove", file).stdout
     assert run("trust", "show", file).exit_code != 0
 
 

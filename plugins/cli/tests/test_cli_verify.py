@@ -104,7 +104,7 @@ def test_wrong_answers_are_listed_with_their_reason(run: Run, write_benchmark: F
     assert result.exit_code == 0
     listed = result.stdout.partition("Not passed")[2].partition("and 2 more")[0]
     assert len(re.findall(r"q\d+ +failed +wrong: capital", listed)) == 10
-    line = result.stdout.partition("One item explained: ")[2].splitlines()[0]
+    line = result.stdout.partition("Details of one item: ")[2].splitlines()[0]
     assert shlex.split(line)[:3] == ["karenina", "show", "o u t"]
     assert run(*shlex.split(line)[1:]).exit_code == 0
 

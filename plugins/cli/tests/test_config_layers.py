@@ -251,8 +251,8 @@ def test_any_setting_is_read_or_refused(text: str) -> None:
     [
         ("rum.concurrency=3", "did you mean 'run'?"),
         ("run=3", "a path begins with run., models.NAME. or plugins.NAME."),
-        ("run.a b=3", "is no path"),
-        ("run..x=3", "is no path"),
+        ("run.a b=3", "is not a path"),
+        ("run..x=3", "is not a path"),
         ("run.concurrency", "key.path=value"),
         ("run.a=1\n[models.b]\nc=2", ""),
     ],
@@ -463,7 +463,7 @@ def test_plugins_resolve_provider_and_name(name: str, flag: str | None, interfac
 
 def test_two_models_that_cannot_be_told_apart_are_refused() -> None:
     errors = problems_of(lambda: models_of(answering=ModelFlags(role="answering", models=["m", "m"])))
-    assert errors[0].startswith("run.answering_models[1]: litellm:m is there already")
+    assert errors[0].startswith("run.answering_models[1]: litellm:m is used twice")
 
 
 def test_tables_that_are_not_used_are_checked_too() -> None:

@@ -39,21 +39,23 @@ SHARE = Share(0, 1)
     multiple=True,
     metavar="pass_rate|trait:NAME",
     help="What is compared: pass_rate, answered_accuracy, trait:NAME, or trait:* for all traits. Repeatable. Default: "
-    "pass_rate, and all traits where no verdicts are due.",
+    "pass_rate, and all traits if no verdicts are due.",
 )
 @click.option(
     "--models",
     multiple=True,
     metavar="A=B",
-    help="Answering models to compare, a part of each name being enough; A alone means the same model on both "
-    "sides. Repeatable. Default: every model with itself.",
+    help=(
+        "Answering models to compare, by name or a part of it; A alone means the same model on both sides. "
+        "Repeatable. Default: every model with itself."
+    ),
 )
 @click.option("--judges", multiple=True, metavar="A=B", help="The same for parsing models.")
 @click.option(
     "--cluster-by",
     metavar="keyword|FILE",
     help="Questions that belong together and are not independent: those with the same first keyword, keyword:PREFIX "
-    "for the first keyword that begins so, or a JSON or CSV file of question ids and groups.",
+    "for the first keyword with this prefix, or a JSON or CSV file of question ids and groups.",
 )
 @click.option(
     "--correction",
@@ -66,27 +68,27 @@ SHARE = Share(0, 1)
 @click.option(
     "--unchanged",
     is_flag=True,
-    help="Where items have changed between the runs, compare the others; without it such runs are refused.",
+    help="If items have changed between the runs, compare the others; otherwise such runs are rejected.",
 )
 @click.option(
     "--fail-on-regression",
     is_flag=True,
-    help="Exit with 4 where B is significantly worse or loses significantly more answers to errors, or where this "
+    help="Exit with 4 if B is significantly worse or loses significantly more answers to errors, or if this "
     "cannot be decided.",
 )
 @click.option(
-    "--min-coverage", type=SHARE, metavar="X", help="Exit with 4 where a smaller share of the questions is compared."
+    "--min-coverage", type=SHARE, metavar="X", help="Exit with 4 if a smaller share of the questions is compared."
 )
-@click.option("--min-pass-rate", type=SHARE, metavar="X", help="Exit with 4 where a model of B passes less.")
+@click.option("--min-pass-rate", type=SHARE, metavar="X", help="Exit with 4 if a model of B passes a smaller share.")
 @click.option(
     "--max-drop",
     type=Share(0, None),
     metavar="X",
-    help="Exit with 4 where B is by more than this worse in some row: a part of 1 for rates, points for scores.",
+    help="Exit with 4 if B is worse by more than this in some row: a fraction for rates, points for scores.",
 )
 @item_gate_options
 @settings_options(
-    "A file of settings in TOML; [plugins.compare] says what becomes of gates that nothing decides.",
+    "A file of settings in TOML; [plugins.compare] says what happens to undecided gates.",
     "One setting, such as plugins.compare.undecided=warn. Repeatable.",
 )
 @click.option(
@@ -100,7 +102,7 @@ SHARE = Share(0, 1)
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write the format there; stdout then has the table.",
+    help="Write the output to this file; stdout then shows the table.",
 )
 @json_option
 @click.pass_context
@@ -114,13 +116,13 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Compare the run in DIR_B with the one in DIR_A that was there before; the models of DIR_A with each other where
-    it is read alone. Each is a run directory or a results.jsonl.
+    """Compare the run in DIR_B with the earlier one in DIR_A; with DIR_A alone, compare its models with each other.
+    Each is a run directory or a results.jsonl.
 
-    Questions are paired by id and parsing model. Items that have changed between the runs are refused, by name. Errors
-    are never failures: questions that ended in one are not compared, and counted. --fail-on-regression, --max-drop and
-    the options --min-..., --must-pass and --max-errors, which are about DIR_B alone, are gates; one that cannot be
-    decided fails.
+    Questions are paired by id and parsing model. Runs between which items have changed are rejected, and the items
+    named. Errors are never failures: questions that ended in one are counted, but not compared. --fail-on-regression,
+    --max-drop and the options --min-..., --must-pass and --max-errors, which are about DIR_B alone, are gates; a gate
+    that cannot be decided fails.
 
     Exit codes: 0 compared and every gate passed, 4 a gate failed, 1 a run cannot be read or nothing could be compared
     with DIR_B, 2 wrong usage.
@@ -132,7 +134,7 @@ def command(
     if dir_b is None and options["unchanged"]:
         raise click.UsageError("--unchanged is about items that changed from one run to another; give DIR_B", ctx)
     if dir_b is None and (options["fail_on_regression"] or options["max_drop"] is not None):
-        raise click.UsageError("a regression is one from one run to another; give DIR_B", ctx)
+        raise click.UsageError("a regression needs two runs; give DIR_B", ctx)
     from .comparison.run import Output, print_comparison
 
     shown = Output(form=form or "table", file=output, as_json=as_json)

@@ -256,8 +256,8 @@ class Measures:
         if name in self.conflicts:
             raise ConfigError(f"{name} cannot be compared: {self.conflicts[name]}; rename the traits that differ")
         raise ConfigError(
-            f"nothing here is measured as {name!r}{did_you_mean(name, self.known)}; "
-            f"there is {', '.join(self.known) or 'nothing'}"
+            f"there is no metric {name!r}{did_you_mean(name, self.known)}; "
+            f"available: {', '.join(self.known) or 'nothing'}"
         )
 
 

@@ -35,8 +35,8 @@ COVERAGE = Measure(name="coverage", is_rate=True)
 UNKNOWN = ("error", "skipped", ABSENT)
 """Why nothing is known of an answer, unlike of one that is neither right nor wrong, such as an abstention."""
 MACRO = Measure(name="macro_average", is_rate=False, lowest=0, highest=1)
-MIXED = "what several models or several judges say is no repeated answer of one of them; see each pair of models"
-TWICE = "some items of the same models, question and replicate are there more than once; give each of them once"
+MIXED = "what several models or several judges say is not a repeated answer of one of them; see each pair of models"
+TWICE = "some items of the same models, question and replicate occur more than once; give each of them once"
 
 
 def headline_numbers(

@@ -16,7 +16,7 @@ OPTIONS = (
     ),
     PluginOption(
         "--max-drop",
-        "Exit with 4 where the pass rate of some model is by more than this below that of the baseline (0.05: five "
+        "Exit with 4 if the pass rate of some model is more than this below the baseline (0.05: five "
         "percentage points).",
         "max_drop",
         float,
@@ -24,8 +24,8 @@ OPTIONS = (
     ),
     PluginOption(
         "--fail-on-regression",
-        "Exit with 4 where the run is significantly worse than the baseline, or where there are too few questions to "
-        "tell (plugins.compare.undecided).",
+        "Exit with 4 if the run is significantly worse than the baseline, or there are too few questions to tell "
+        "(plugins.compare.undecided).",
         "fail_on_regression",
         bool,
     ),

@@ -112,7 +112,8 @@ def test_low_coverage_and_a_low_pass_rate_fail_their_gates(compared: Any) -> Non
     undecided = compared(a, b, "--min-pass-rate", "0.88")
     assert undecided.exit_code == 4
     assert (
-        "cannot be decided: 88.9 % of 27 items with a verdict pass, 88.0 % asked for; 80.0 % if none of those without "
+        "cannot be decided: 88.9 % of 27 items with a verdict pass, at least 88.0 % required; 80.0 % if none of "
+        "those without "
         "one passed (error 3)"
     ) in undecided.stderr
 

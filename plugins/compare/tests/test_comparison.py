@@ -662,7 +662,7 @@ def test_where_lower_is_better_a_rise_is_a_regression_and_without_direction_it_i
 def test_traits_alone_are_compared_where_no_verdict_is_due() -> None:
     a, b = ([score(v, f"q{i}", outcome="scored") for i in range(8)] for v in (3, 4))
     assert only(compare(a, b)).metric == "trait:clarity"
-    with pytest.raises(ConfigError, match="nothing here is measured as 'pass_rate'"):
+    with pytest.raises(ConfigError, match="there is no metric 'pass_rate'"):
         compare(a, b, metrics=["pass_rate"])
 
 

@@ -94,24 +94,24 @@ PARTLY = ", with the answers that have no value"
 @pytest.mark.parametrize(
     ("facts", "passed", "message"),
     [
-        ({"coverage": 0.5}, True, f"20 of 20 questions compared (50.0 %{PARTLY}), 50.0 % asked for"),
-        ({"coverage": 0.5 - 1e-10}, True, f"20 of 20 questions compared (50.0 %{PARTLY}), 50.0 % asked for"),
-        ({"coverage": 0.5 - 1e-6}, False, f"20 of 20 questions compared (50.0 %{PARTLY}), 50.0 % asked for"),
-        ({"coverage": 1.0}, True, "20 of 20 questions compared (100.0 %), 50.0 % asked for"),
+        ({"coverage": 0.5}, True, f"20 of 20 questions compared (50.0 %{PARTLY}), at least 50.0 % required"),
+        ({"coverage": 0.5 - 1e-10}, True, f"20 of 20 questions compared (50.0 %{PARTLY}), at least 50.0 % required"),
+        ({"coverage": 0.5 - 1e-6}, False, f"20 of 20 questions compared (50.0 %{PARTLY}), at least 50.0 % required"),
+        ({"coverage": 1.0}, True, "20 of 20 questions compared (100.0 %), at least 50.0 % required"),
         (
             {"coverage": 0.5, "compared": 10},
             True,
-            "10 of 20 questions compared (50.0 %), 50.0 % asked for",
+            "10 of 20 questions compared (50.0 %), at least 50.0 % required",
         ),
         (
             {"coverage": 0.6, "compared": 1, "questions": 1},
             True,
-            f"1 of 1 question compared (60.0 %{PARTLY}), 50.0 % asked for",
+            f"1 of 1 question compared (60.0 %{PARTLY}), at least 50.0 % required",
         ),
         (
             {"coverage": None, "compared": 0, "questions": 0},
             False,
-            "0 of 0 questions compared (0.0 %), 50.0 % asked for",
+            "0 of 0 questions compared (0.0 %), at least 50.0 % required",
         ),
     ],
 )
@@ -124,7 +124,7 @@ def bounds(worst: float, best: float) -> Bounds:
     return Bounds(worst, best, None, None)
 
 
-PASSES = "50.0 % of 20 items with a verdict pass, 50.0 % asked for"
+PASSES = "50.0 % of 20 items with a verdict pass, at least 50.0 % required"
 SLIGHTLY = 1e-10
 
 
@@ -264,7 +264,7 @@ def test_the_drop_is_limited_in_the_worst_case_of_what_is_missing(size: int) -> 
     gate = of_drop(size, size * 2 // 3, **third)
     assert gate.passed
     assert f"-33.3 pp on {size} questions (" in gate.message
-    assert "a drop of at most 33.3 pp asked for" in gate.message
+    assert "a drop of at most 33.3 pp allowed" in gate.message
     failed = of_drop(size, size * 2 // 3 - 1, **third)
     assert (failed.passed, "cannot be decided" in failed.message) == (False, False)
     assert of_drop(size, size * 2 // 3, "error", **third).passed
@@ -278,7 +278,7 @@ def test_a_drop_that_cannot_be_decided_fails() -> None:
     for facts, why in (
         ({"difference": None}, "none of 20 questions has a value on both sides"),
         ({"higher_is_better": None}, "which value is better is unknown"),
-        ({"worst_known": False}, "of answers without a value the worst one is unknown"),
+        ({"worst_known": False}, "the worst value of answers without one is unknown"),
         ({"worst_asked": -0.6}, "-60.0 pp if every answer without a value were as bad for B as it can be"),
     ):
         (gate,) = gates(with_row(**facts), Limits(max_drop=0.5))

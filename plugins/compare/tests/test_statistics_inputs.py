@@ -48,10 +48,10 @@ VALUES = st.lists(st.floats(-100, 100), min_size=2, max_size=30)
     [
         ([1, float("nan"), 2], r"\[1\] is nan; leave out"),
         ([1, 2, float("inf")], r"\[2\] is inf; leave out"),
-        ([1, None, 2], r"\[1\] is None, which is no number; leave out"),
-        ([1, "2", 3], r"\[1\] is '2', which is no number"),
+        ([1, None, 2], r"\[1\] is None, which is not a number; leave out"),
+        ([1, "2", 3], r"\[1\] is '2', which is not a number"),
         ([1, 2, Decimal(3)], r"Decimal"),
-        ([1, 2, 3j], "no number"),
+        ([1, 2, 3j], "not a number"),
         ([1, 2, 1e200], "larger unit"),
         ([1, 2, 10**400], "cannot be computed with"),
         ([[1, 2], [3, 4], [5, 6]], "2 dimensions; give one list"),

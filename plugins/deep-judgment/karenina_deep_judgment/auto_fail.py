@@ -20,8 +20,8 @@ BEYOND = "values_beyond_excerpts"
 
 
 class DeepJudgmentAutoFail(Stage):
-    """Fails the verdict when an attribute is left without a quotation that occurs in the answer, or has a value that
-    has to be in its quotations and is not."""
+    """Fails the verdict when an attribute has no quotation that occurs in the answer, or a value that must be in its
+    quotations and is not."""
 
     category = Category.ENHANCEMENT
     calls = ()
@@ -72,7 +72,7 @@ class DeepJudgmentAutoFail(Stage):
         if STRATEGY not in app.registry(StrategyRegistry):
             remedy = "install karenina-deep-judgment, or do not block its plugin deep-judgment"
             yield Problem(
-                "deep_judgment_enabled", f"no plugin brings the strategy {STRATEGY!r}; {remedy}.{app.inactive()}"
+                "deep_judgment_enabled", f"no plugin provides the strategy {STRATEGY!r}; {remedy}.{app.inactive()}"
             )
         full = config.deep_judgment_mode == "full"
         task = PromptTask.DJ_TEMPLATE_EXCERPT_EXTRACTION if full else PromptTask.DJ_TEMPLATE_REASONING_ONLY

@@ -37,18 +37,18 @@ class DeepJudgmentSettings(Section):
     """
     deep_judgment_max_excerpts_per_attribute: int = whole(3, least=1)
     deep_judgment_fuzzy_match_threshold: float = fraction(0.80)
-    """How similar (0 to 1) a quotation must be to a passage of what the judge read, beside having its words in their
-    order: a third of what it leaves out of the passage counts, and slips of a letter."""
+    """How similar (0 to 1) a quotation must be to a passage of the text that the judge read, in addition to having its
+    words in order. Typos count, and a third of what the quotation leaves out."""
     deep_judgment_excerpt_retry_attempts: int = whole(2, least=0)
     """How often the judge is asked again for quotations that do not occur in what it read."""
     deep_judgment_on_invented: OnInvented = word("fail", OnInvented, environment=False)
-    """What becomes of an answer for which the judge, for a field or a trait, has only quotations that are not in it:
-    it fails as one without evidence does (`fail`), or the item is an error of the judge (`error`)."""
+    """What happens to an answer if the judge's quotations for a field or a trait are all not in it: it fails like one
+    without evidence (`fail`), or the item is an error of the judge (`error`)."""
     deep_judgment_bind_values: bool = flag(False, environment=False)
-    """Whether an extracted text, number or date has to be in one of the excerpts of its field, as code finds; where it
-    is not, the value is unsupported and the answer fails."""
+    """Whether an extracted text, number or date has to occur in one of the excerpts of its field, checked by code;
+    otherwise the value is unsupported and the answer fails."""
     deep_judgment_search_enabled: bool = flag(False)
-    """Whether every excerpt is searched for, and assessed as true or made up by what was found."""
+    """Whether every excerpt is looked up with the search tool, and assessed as true or made up from the results."""
     deep_judgment_search_tool: Any = setting("tavily", search_tool, write=tool_name)
     """The name of an installed search tool, or any function or tool object: a query to results."""
     _deep_judgment_enabled: bool | None = switch("deep_judgment")

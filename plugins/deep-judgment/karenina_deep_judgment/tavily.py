@@ -99,7 +99,7 @@ class TavilySearch:
                 session.post(url, data=json.dumps(body), headers=headers, allow_redirects=False) as response,
             ):
                 if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-                    raise PortError("the reply is packed, which was not asked for", kind="bad_response")
+                    raise PortError("the reply is packed, which was not requested", kind="bad_response")
                 received = bytearray()
                 async for piece in response.content.iter_any():
                     received += piece

@@ -19,7 +19,7 @@ from karenina_cli.options.sections import examples
     metavar="DIR",
     help="The run directory; it must be empty. Default: karenina-runs/demo-TIME.",
 )
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("--quiet", is_flag=True, help="Show no progress on stderr.")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, out: Path | None, quiet: bool, as_json: bool) -> None:

@@ -14,12 +14,12 @@ from karenina_cli.options.sections import examples
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 def command(folder: Path) -> None:
     """Write a benchmark of four questions, recorded answers, a configuration, a workflow for GitHub and a README into
-    FOLDER, by default the one that you are in.
+    FOLDER, by default the current one.
 
-    What it prints in the end runs at once, without a key and without a network. No file is overwritten: where one of
-    these is there already, nothing is written.
+    The commands that it prints run at once, without a key and without a network. No file is overwritten: if one of them
+    exists, nothing is written.
 
-    Exit code 1: a file is there already, or cannot be written.
+    Exit code 1: a file already exists, or cannot be written.
     """
     from .project import begun
 

@@ -36,14 +36,14 @@ class LiteLLMSettings:
     """`[plugins.embedder-litellm]`: where the embedder `litellm` finds its model."""
 
     api_base: str | None = None
-    """The address of a server, such as `http://localhost:11434/v1`. A model without a provider is asked there in the
-    OpenAI protocol, and nothing of the environment goes to it."""
+    """The address of a server, such as `http://localhost:11434/v1`. A model without a provider is called there with the
+    OpenAI protocol, and nothing from the environment is sent to it."""
     api_key_env: str | None = field(default=None, metadata={SECRET_VARIABLES: True})
     """The environment variable that holds the key; the provider's own by default."""
     timeout: float = field(default=60.0, validator=validators.gt(0))
-    """Seconds for one attempt. How often it is tried is the run's retry policy."""
+    """Seconds for one attempt. The run's retry policy sets how many there are."""
     input_cost_per_token: float | None = field(default=None, validator=validators.optional(validators.ge(0)))
-    """US dollars, where litellm knows no price of the model; 0 for a server of your own."""
+    """US dollars, if litellm does not know the model's price; 0 for your own server."""
 
 
 class LiteLLM:

@@ -22,7 +22,7 @@ def _fraction(text: str) -> float:
 
 @frozen(kw_only=True, slots=False)
 class EmbeddingCheckSettings(Section):
-    """The embedding check. `EMBEDDING_CHECK` in the environment sets `embedding_check_enabled` where neither it nor
+    """The embedding check. `EMBEDDING_CHECK` in the environment sets `embedding_check_enabled` if neither it nor
     `features` is given.
     """
 
@@ -30,7 +30,7 @@ class EmbeddingCheckSettings(Section):
         EMBEDDING_THRESHOLD, variable="EMBEDDING_CHECK_THRESHOLD", asked=_fraction
     )
     """How similar (0 to 1) a wrong text must be to the expected one before the judge is asked whether they mean the
-    same; `EMBEDDING_CHECK_THRESHOLD` in the environment where it is not given.
+    same; `EMBEDDING_CHECK_THRESHOLD` in the environment if it is not given.
     """
     _embedding_check_enabled: bool | None = switch("embedding_check", variable="EMBEDDING_CHECK")
 

@@ -334,7 +334,7 @@ def test_nothing_is_asked_of_an_embedder_before_the_feature_is_on(written: Make)
     ("name", "words"),
     [
         ("writen", "did you mean 'written'?"),
-        ("other", "there is: written; install the package"),
+        ("other", "available: written; to use another one"),
         ("written", "install it"),
     ],
 )

@@ -15,7 +15,7 @@ from karenina_core.values.result_parts import result_parts
 
 
 class FinalizeResult(Stage):
-    """Always runs, always last. A part exists where its evaluation was asked for or performed."""
+    """Always runs, always last. A part exists if its evaluation was requested or performed."""
 
     category = Category.FINALIZATION
     calls = ()

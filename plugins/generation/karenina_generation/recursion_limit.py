@@ -10,8 +10,8 @@ from karenina_core import Category, Skip, Stage, VerificationContext, hookimpl
 
 
 class RecursionLimitAutoFail(Stage):
-    """Fails the verdict when the answering agent did not come to an end within its turns, its tool calls, or with the
-    same call again and again. The trace and its cost are kept.
+    """Fails the verdict when the answering agent did not finish within its turns or tool calls, or kept repeating the
+    same call. The trace and its cost are kept.
     """
 
     category = Category.GUARD

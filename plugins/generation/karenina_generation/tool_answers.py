@@ -107,7 +107,7 @@ def with_workspace(context: VerificationContext, system_text: str) -> str:
     if not model.can_use_tools:
         if not context.is_recorded:
             context.warn(
-                f"the model {model.config.identity} cannot work with tools: it does not see the question's workspace"
+                f"the model {model.config.identity} cannot use tools: it does not see the question's workspace"
             )
         return system_text
     able = model.agent_capabilities or model.capabilities

@@ -166,7 +166,7 @@ def _entries(root: Mapping[str, Any], findings: Findings, others: OtherTypes) ->
         where = f"{FEED}[{index}] ({question_id})" if question_id else f"{FEED}[{index}]"
         if own is not None and own != question_id:
             findings.warnings.append(
-                f"{FEED}[{index}]: the id {own!r} occurs before; this question is called {question_id!r}"
+                f"{FEED}[{index}]: the id {own!r} is already used; this question is called {question_id!r}"
             )
         entry = read_item(node, question_id, where, findings, others)
         if entry is not None:

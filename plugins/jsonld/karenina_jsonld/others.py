@@ -57,7 +57,7 @@ class Evaluator:
             unknown = self.unknown(data)
             trait = self.own.decode({name: value for name, value in data.items() if name not in unknown})
         if not isinstance(trait, RubricTrait) or trait.name != data.get("name"):
-            raise ValueError(f"plugin {self.plugin!r} reads it as {trait!r:.60}, which is no trait of this name")
+            raise ValueError(f"plugin {self.plugin!r} reads it as {trait!r:.60}, which is not a trait of this name")
         return trait
 
     def write(self, trait: RubricTrait) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def _way(rating: Mapping[str, Any], scope: Scope, others: OtherTypes) -> type[Tr
 
 def _unknown(what: str, scope: Scope, others: OtherTypes | None = None) -> str:
     known = ", ".join(f"{scope}{name}" for name in (*TRAIT_TYPES, DYNAMIC, *(others.file_types() if others else ())))
-    absent = f"; install the package that brings it.{others.absent()}" if others else ""
+    absent = f"; install the package that provides it.{others.absent()}" if others else ""
     return f"{what} is unknown; it is kept but not used. Known are {known}{absent}"
 
 
@@ -127,7 +127,7 @@ def _dynamic_way(rating: Mapping[str, Any], others: OtherTypes) -> type[Trait] |
         known = ", ".join((*PUBLISHED, *others.names))
         return Unused(
             f"{DYNAMIC_TYPE} {name!r} is unknown; the trait is kept but not used. Known are {known}; "
-            f"install the package that brings it.{others.absent()}"
+            f"install the package that provides it.{others.absent()}"
         )
     return found
 
@@ -146,7 +146,7 @@ def _read(rating: Mapping[str, Any], scope: Scope, way: type[Trait] | Evaluator)
         one = Rated(read_rating(rating, way), dynamic)
     if dynamic and not (one.trait.summary or one.trait.description or "").strip():
         raise ValueError(
-            "a dynamic trait is used where an answer speaks of what it is about; say what: "
+            "a dynamic trait is used if an answer mentions its subject; name the subject: "
             'add a property summary, or "description": "..."'
         )
     return one
@@ -169,7 +169,7 @@ def _warnings(one: Rated, rating: Mapping[str, Any], way: type[Trait] | Evaluato
     unknown = unknown_settings(override) if isinstance(override, dict) else []
     warnings = [f"model_override has settings that are not used: {', '.join(unknown)}"] if unknown else []
     if isinstance(one.trait, RegexRubricTrait) and not one.trait.pattern:
-        warnings.append("it has no pattern, so it holds for every answer; add a property pattern")
+        warnings.append("it has no pattern, so it matches every answer; add a property pattern")
     return warnings
 
 

@@ -247,7 +247,7 @@ def test_an_evaluator_that_cannot_be_loaded_is_named_with_its_plugin() -> None:
     for app, why in (
         (application(tallies=Bringing(("no_such_tallies:Tally",), ("tally",))), "'no_such_tallies' is not installed"),
         (application(tallies=Bringing((Sick,))), "no licence file"),
-        (application(tallies=Bringing(("json:JSONDecoder",), ("tally",))), "is no trait evaluator"),
+        (application(tallies=Bringing(("json:JSONDecoder",), ("tally",))), "is not a valid trait evaluator"),
     ):
         (warning,) = load(feed(rating()), app).warnings
         for part in ("plugin 'tallies'", "'tally'", why):

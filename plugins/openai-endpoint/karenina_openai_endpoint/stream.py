@@ -37,7 +37,7 @@ class Folded:
     def _add(self, event: bytes) -> str:
         chunk = json_from_wire(event)
         if not isinstance(chunk, Mapping):
-            raise PortError("an event of the stream is no JSON object", kind="bad_response")
+            raise PortError("an event of the stream is not a JSON object", kind="bad_response")
         if chunk.get("error"):
             raise error_from_wire(None, chunk)
         self._frame.update({name: chunk[name] for name in ("model", "usage") if chunk.get(name)})

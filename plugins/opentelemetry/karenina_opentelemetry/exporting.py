@@ -115,7 +115,7 @@ class Forgiving(SpanExporter):
                 self._again = time.monotonic() + self._pause
             if not self._warned:
                 self._warned = True
-                remedy = "check exporter and endpoint in [plugins.opentelemetry], and that the receiver is there"
+                remedy = "check exporter and endpoint in [plugins.opentelemetry], and that the receiver is running"
                 log.warning(f"spans could not be sent and are lost; {remedy}", reason=" ".join(lines) or "unknown")
         return done
 

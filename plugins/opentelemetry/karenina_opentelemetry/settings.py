@@ -12,16 +12,16 @@ from karenina_core.errors import ConfigError, Problem
 
 @frozen(kw_only=True)
 class TracingSettings:
-    """`[plugins.opentelemetry]`. Where the program has a tracer provider of its own, that one gets the spans."""
+    """`[plugins.opentelemetry]`. If the program has its own tracer provider, the spans go there."""
 
     enabled: bool = False
-    """Whether there are spans at all."""
+    """Whether spans are made."""
     exporter: Literal["", "console", "otlp"] = ""
     """Where spans go in a program without a tracer provider: `console` writes them to stderr, one line of JSON each,
     `otlp` sends them over HTTP. Without one they go nowhere until the program sets a provider."""
     endpoint: str = ""
-    """The address of the receiver for `otlp`, with or without its path `/v1/traces`. Left out, the standard variables
-    such as `OTEL_EXPORTER_OTLP_ENDPOINT` decide, and then `http://localhost:4318`."""
+    """The address of the receiver for `otlp`, with or without its path `/v1/traces`. If it is not given, standard
+    variables such as `OTEL_EXPORTER_OTLP_ENDPOINT` apply, else `http://localhost:4318`."""
     content: bool = False
     """Whether spans hold content: messages, arguments and answers of tools, reasons. Known secrets are masked."""
     metrics: bool = False

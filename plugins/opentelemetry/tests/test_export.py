@@ -188,7 +188,7 @@ def test_a_program_that_is_ended_sends_what_there_is(
         model_server.wait_for(1, timeout=90)
         ran.send_signal(signal.SIGTERM)
         assert ran.stdout is not None
-        while "interrupt once more" not in (line := ran.stdout.readline()):
+        while "interrupt again" not in (line := ran.stdout.readline()):
             assert line, "it ended before it was to end at once"
         ran.send_signal(signal.SIGTERM)
         out, _ = ran.communicate(timeout=90)

@@ -19,7 +19,7 @@ from karenina_cli.options.sections import examples
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The page; one that is there is replaced. Default: report.html beside the results.",
+    help="The page; an existing one is replaced. Default: report.html beside the results.",
 )
 @click.option(
     "--cluster-by",
@@ -31,8 +31,7 @@ from karenina_cli.options.sections import examples
 def command(ctx: click.Context, directory: Path, output: Path | None, cluster_by: str | None) -> None:
     """Write everything about the results in DIR, a run directory or a file of results, into one HTML file.
 
-    The file needs nothing beside it: it can be sent, archived and printed, and asks no server for anything. The name of
-    the page is printed.
+    The file is self-contained: it can be sent, archived and printed, and makes no requests. Its name is printed.
 
     Exit codes: 0 written, 1 the results cannot be read, 74 the page cannot be written.
     """

@@ -45,14 +45,14 @@ CAVEATS: Mapping[str, str] = {
     "embedding_override": "a field that differs was accepted for its similarity",
     "retries_used": "some call failed and was tried again",
     "invented_quotations": "the judge gave quotations that are not in what it read",
-    "parse_decision_malformed": "the judge did not say readably whether an agent is needed",
+    "parse_decision_malformed": "the judge gave no readable decision on whether an agent is needed",
     "ungrounded_values": "extracted values do not occur in the answer: look at the judge",
     "unquoted_abstention": "the judge claims an abstention and cannot quote it; not decided",
     "contradictory_abstention": "the judge claims an abstention and quotes an answer; not decided",
     "contradictory_sufficiency": "the judge of sufficiency contradicts itself; not decided",
     "invisible_characters": "the answer has invisible characters, which models read",
     "secret_removed": "a reply contained a secret, which was removed before anything read it",
-    "judged_against_reference": "no template: the judge saw the reference answer and decided itself, the weaker kind",
+    "judged_against_reference": "no template: the judge saw the reference answer and decided itself (weaker evidence)",
     "abstention_beside_values": "the judge claims an abstention, and every field has a value",
 }
 """What caveats mean; those of other packages have their names alone."""

@@ -583,7 +583,7 @@ def test_so_many_models_are_not_ranked_and_the_page_says_so(tmp_path: Path, monk
     items = [result("q", result_id=f"{n}", answering=ModelIdentity("manual", f"oak{n}")) for n in range(3)]
     page = page_of(items, tmp_path)
     assert "Place" not in page
-    assert "So many models are not compared" in page
+    assert "There are too many models to compare" in page
 
 
 def test_failures_have_the_groups_of_the_data_frame(tmp_path: Path) -> None:
@@ -604,7 +604,7 @@ def test_caveats_are_seen_before_an_item_is_opened_and_counted(tmp_path: Path) -
     page = page_of([item, cut_off, result("c")], tmp_path)
     seen = re.findall(r"caveats: ([^<]*)</span>", page)
     assert seen == ["retries_used, parse_decision_malformed, of_another_package", "partial_content"]
-    assert "<b>parse_decision_malformed</b>: the judge did not say readably" in page
+    assert "<b>parse_decision_malformed</b>: the judge gave no readable decision" in page
     assert "<b>partial_content</b>: the answer was cut off" in page
     counted = re.findall(r'<th scope="row" class="words" dir="auto">(\w+)</th>.*?<td class="n">(\d+)</td>', page)
     assert set(counted) == {

@@ -37,7 +37,9 @@ ARROW = {"text": "string", "json": "string", "value": "string", "whole": "int64"
 def backend_package(name: str) -> Any:
     """The package of a backend. Raises ValueError for an unknown one, PluginError where it is not installed."""
     if name not in BACKENDS:
-        raise ValueError(f"there is no backend {name!r}{did_you_mean(name, BACKENDS)}; there is: {', '.join(BACKENDS)}")
+        raise ValueError(
+            f"there is no backend {name!r}{did_you_mean(name, BACKENDS)}; available: {', '.join(BACKENDS)}"
+        )
     if not is_installed(name):
         what = f"pip install 'karenina-results[{name}]'"
         raise PluginError(f"the package {name!r} is not installed; install it with: {what}")

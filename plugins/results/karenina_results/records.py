@@ -35,6 +35,6 @@ def check_same(new: VerificationResult, there: VerificationResult) -> None:
 def refuse(new: VerificationResult) -> NoReturn:
     """Raises PluginError: another result with this id is there."""
     raise PluginError(
-        f"another result with the id {new.metadata.result_id} is there already, of a run of the same name "
+        f"another result with the id {new.metadata.result_id} already exists, from a run of the same name "
         f"({new.metadata.run_name}); give this run another name, or write to another place"
     )

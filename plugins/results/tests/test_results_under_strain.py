@@ -87,8 +87,8 @@ def circle() -> Any:
 
 UNWRITABLE = {
     "huge": (10**5000, "whole number of more than 4,200 digits"),
-    "nan": (float("nan"), "nan, which is no number in JSON"),
-    "infinite": ([float("-inf")], "-inf, which is no number in JSON"),
+    "nan": (float("nan"), "nan, which is not a number in JSON"),
+    "infinite": ([float("-inf")], "-inf, which is not a number in JSON"),
     "deep": (nested(5000), "nested more than 150 levels deep"),
     "circle": (circle(), "nested more than 150 levels deep"),
 }
@@ -349,7 +349,7 @@ def test_another_result_of_the_same_id_is_refused_and_not_passed_over(
     assert write(make, target, "r", first, first) == {}
     assert write(make, target, "r", first, result(2)) == {}, "the same results may come again"
     (failure,) = write(make, target, "r", other, result(3)).values()
-    assert "another result with the id 0000000000000001 is there already, of a run of the same name (r)" in failure
+    assert "another result with the id 0000000000000001 already exists, from a run of the same name (r)" in failure
     assert "give this run another name" in failure
     if make in (Sqlite, Postgres):
         found = read_database(target) if make is Postgres else read_file(Path(target))

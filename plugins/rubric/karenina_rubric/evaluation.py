@@ -190,7 +190,7 @@ async def _group(case: TraitCase, type_name: str, traits: Sequence[RubricTrait])
         module = type(evaluator).__module__
         given_back = await evaluator.evaluate(traits, case)
         if not isinstance(given_back, Mapping):
-            what = f"the evaluator of {type_name!r} gave back {type(given_back).__name__} instead of scores by name"
+            what = f"the evaluator of {type_name!r} returned {type(given_back).__name__} instead of scores by name"
             return {trait.name: TraitScore(state="error", reason=what) for trait in traits}
         found = dict(given_back)
         nothing = TraitScore(state="missing", reason=f"the evaluator of {type_name!r} gave no score for it")
@@ -256,7 +256,7 @@ def _unread(config: VerificationConfig) -> Iterator[str]:
     if mode == "custom" and custom is not None:
         tables = [custom.global_traits, *custom.question_specific.values()]
         if not any(entry.enabled for table in tables for entry in table.values()):
-            yield f"{PREFIX}config switches deep judgment on for no trait"
+            yield f"{PREFIX}config enables deep judgment for no trait"
 
 
 def _unreached(config: VerificationConfig, rubrics: Sequence[Rubric]) -> Iterator[str]:
@@ -265,14 +265,14 @@ def _unreached(config: VerificationConfig, rubrics: Sequence[Rubric]) -> Iterato
     able = [name for name, trait in marked.items() if trait.kind in ("boolean", "score")]
     mode = config.deep_judgment_rubric_mode
     if mode == "disabled" and able:
-        yield f"{PREFIX}mode disabled: these traits ask for deep judgment and are judged without: {', '.join(able)}"
+        yield f"{PREFIX}mode disabled: these traits request deep judgment but are judged without it: {', '.join(able)}"
     if mode != "use_checkpoint":
         return
     searching = [name for name in able if marked[name].deep_judgment_search_enabled]
     if searched := [name for name in searching if marked[name].deep_judgment_excerpt_enabled]:
-        yield f"quotations for these traits go to the search tool, as the benchmark asks: {', '.join(searched)}"
+        yield f"quotations for these traits go to the search tool, as the benchmark requests: {', '.join(searched)}"
     if other := [name for name in marked if name not in able]:
-        yield f"deep judgment is for boolean and score traits; judged without it are: {', '.join(other)}"
+        yield f"deep judgment is for boolean and score traits; these are judged without it: {', '.join(other)}"
     if traits and not able:
         unread = {f"{PREFIX}{name}" for name in WITHOUT_EFFECT[mode]}
         for name in changed(config, (name for name in DEEP if name not in unread)):

@@ -142,7 +142,7 @@ def _strategy_problems(
 ) -> Iterator[Problem]:
     """What is missing for traits that are to be judged deeply."""
     if STRATEGY not in app.registry(StrategyRegistry):
-        what = f"no plugin brings the strategy {STRATEGY!r}"
+        what = f"no plugin provides the strategy {STRATEGY!r}"
         remedy = f"install karenina-deep-judgment, do not block its plugin deep-judgment, or {SHALLOW}"
         yield Problem("deep_judgment_rubric_mode", f"{what}; {remedy}.{app.inactive()}")
         return

@@ -24,8 +24,8 @@ class RegexTraitSettings:
     """`[plugins.trait-regex]`"""
 
     seconds: float = field(default=SECONDS, validator=[validators.gt(0), validators.le(3600)])
-    """How long one pattern may search in one text, in seconds of processor time; a text of a million characters gives
-    it two more."""
+    """How long one pattern may search in one text, in seconds of CPU time; a text of a million characters gives it two
+    more."""
 
 
 class RegexEvaluator(TraitEvaluator[RegexRubricTrait]):

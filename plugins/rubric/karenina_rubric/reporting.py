@@ -36,10 +36,10 @@ NOT_KEPT = "not_kept"
 """The detail that names those that are not there."""
 STATES = get_args(TraitState)
 WHY: Mapping[str, str] = {
-    "invalid": "what was replied is no score of this trait",
+    "invalid": "the reply is not a score of this trait",
     "missing": "nothing was replied about it",
     "error": "it could not be evaluated",
-    "skipped": "it was not to be evaluated",
+    "skipped": "it was not due for evaluation",
 }
 """The reasons of evaluators that give none."""
 KINDS = get_args(ErrorKind)
@@ -56,7 +56,7 @@ def plain(value: Any, longest: int | None = None) -> Any:
     """The value as it will be read from a file; with `longest`, its texts are cut to that many characters.
 
     Raises ValueError for numbers that no float can hold, NaN among them, and TypeError and RecursionError for what is
-    no data. Third-party classes may raise anything.
+    not plain data. Third-party classes may raise anything.
     """
     read = json.loads(json.dumps(value, allow_nan=False, default=_as_table), parse_int=_whole)
     return _clean(read, longest, MOST_LEVELS)
@@ -88,7 +88,7 @@ def plain_details(details: Any) -> dict[str, Any]:
 def _as_table(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no data")
+    raise TypeError(f"{type(value).__name__} is not plain data")
 
 
 def _whole(digits: str) -> int:
@@ -128,7 +128,7 @@ def _sound(trait: RubricTrait, score: Any) -> TraitScore:
     if not isinstance(score, TraitScore):
         return _failed(trait, f"{type(score).__name__} instead of a TraitScore")
     if score.state not in STATES:
-        return _failed(trait, f"the state {score.state!r}; there are {', '.join(STATES)}")
+        return _failed(trait, f"the state {score.state!r}; available: {', '.join(STATES)}")
     label = None if score.label is None else plain_text(str(score.label))
     more: dict[str, Any] = {
         "label": label,

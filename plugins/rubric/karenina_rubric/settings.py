@@ -13,7 +13,7 @@ RubricStrategy = Literal["batch", "sequential"]
 
 @frozen(kw_only=True, slots=False)
 class RubricSettings(Section):
-    """How traits are asked about."""
+    """How the judge is asked about traits."""
 
     rubric_evaluation_strategy: RubricStrategy = word("batch", RubricStrategy)
     """Whether the judge scores traits together in one call, or each in a call of its own."""

@@ -195,7 +195,7 @@ def test_an_evaluator_that_cannot_be_made_is_refused_before_a_run(scored: Make, 
         (None, "missing", "gave no score for it"),
         ("yes", "error", "str instead of a TraitScore"),
         (TraitScore(value=None), "error", "no score, and no reason"),
-        (TraitScore(value={1, 2}), "error", "that JSON cannot hold: set is no data"),
+        (TraitScore(value={1, 2}), "error", "that JSON cannot hold: set is not plain data"),
         (TraitScore(value=float("nan")), "invalid", "that JSON cannot hold"),
         (TraitScore(value=float("-inf")), "invalid", "that JSON cannot hold"),
         (TraitScore(value=10**400), "invalid", "a number beyond those of floats"),
@@ -203,7 +203,7 @@ def test_an_evaluator_that_cannot_be_made_is_refused_before_a_run(scored: Make, 
         (TraitScore(value=True, state="fine"), "error", "the state 'fine'"),  # type: ignore[arg-type]  # the mistake
         (TraitScore(value=True, state=["ok"]), "error", "the state \\['ok'\\]"),  # type: ignore[arg-type]  # as well
         (TraitScore(value=True, state="error"), "error", "could not be evaluated"),
-        (TraitScore(value=True, state="invalid"), "invalid", "is no score of this trait"),
+        (TraitScore(value=True, state="invalid"), "invalid", "is not a score of this trait"),
         (TraitScore(value=3), "invalid", "gave 3, which is not true or false"),
         (TraitScore(value="true"), "invalid", "gave 'true', which is not true or false"),
     ],
@@ -355,7 +355,7 @@ def test_scores_of_traits_that_were_not_asked_about_are_dropped_with_a_warning(s
 def test_an_evaluator_that_gives_back_no_table_fails_alone(scored: Make) -> None:
     done = scored(Rubric(llm_traits=[boolean("a")], regex_traits=[CITED]), Inventive(back=[TraitScore(value=True)]))
     assert done.states == {"a": "error", "cited": "ok"}
-    assert "gave back list instead of scores by name" in done.reason("a")
+    assert "returned list instead of scores by name" in done.reason("a")
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), StopAsyncIteration(), MemoryError()])

@@ -49,7 +49,7 @@ def table_lines(table: Any) -> bytes:
         return "".join(f"{json.dumps(dict(row), allow_nan=False)}\n" for row in table).encode()
     except (TypeError, ValueError) as error:
         raise BenchmarkError(
-            f"{type(table).__name__} is no table ({error}); give a path, a DataFrame, or a list of dicts of JSON"
+            f"{type(table).__name__} is not a table ({error}); give a path, a DataFrame, or a list of dicts of JSON"
         ) from None
 
 
@@ -121,7 +121,7 @@ class Benchmark(BenchmarkData):
                 f" sheet: karenina-tables reads .csv, .tsv, .xlsx and .jsonl.{app.inactive()}"
             )
         if not isinstance(loaded, BenchmarkData):
-            raise BenchmarkError(f"{path}: a plugin gave back {type(loaded).__name__} in place of a benchmark")
+            raise BenchmarkError(f"{path}: a plugin returned {type(loaded).__name__} instead of a benchmark")
         facts = {f.name: getattr(loaded, f.name) for f in fields(BenchmarkData)}
         facts = {name: value if name == "document" else as_foreign(value) for name, value in facts.items()}
         return cls(**{**facts, **about})
@@ -139,7 +139,7 @@ class Benchmark(BenchmarkData):
         if data is None:
             raise BenchmarkError(f"no installed writer knows the suffix of {path.name}; use .jsonld")
         if not isinstance(data, bytes):
-            raise BenchmarkError(f"{path}: a plugin gave back {type(data).__name__} in place of bytes")
+            raise BenchmarkError(f"{path}: a plugin returned {type(data).__name__} instead of bytes")
         try:
             write_atomically(path, data)
         except OSError as error:

@@ -21,22 +21,21 @@ class ExecutionSettings(Section):
     stage_idle_timeout: float | None = setting(
         600.0, optional(number, validators.ge(0)), read=toml_or_text, neutral=True
     )
-    """Seconds that a stage has without a sign of progress while no call is under way; 0 or None: no limit."""
+    """Seconds that a stage may take without progress while no call is in flight; 0 or None: no limit."""
     concurrency: int = whole(8, least=1, neutral=True)
     """Items in flight."""
     fail_fast: bool = flag(False, neutral=True)
-    """Whether nothing more is asked when an item has ended in an error that is not about what a model said: a broken
+    """Whether no more calls are made once an item has ended in an error that is not about what a model said: a broken
     plugin, a server that is down, a template that cannot be used."""
     task_ordering: TaskOrdering = word("auto", TaskOrdering, neutral=True)
-    """The order in which answers are begun. `generation_order`: question by question, each to all answering models.
-    `distribute_answerers`: all answering models at the same time, so that a slow one holds up no other.
-    `prefix_cache`: one model after the other, equal prompts together, for providers that keep what they have read.
-    `random`: shuffled, in the same way for every run of one name. `auto`: `distribute_answerers` where several models
-    answer, else `prefix_cache`."""
+    """The order in which answers are started. `generation_order`: question by question, each to all answering models.
+    `distribute_answerers`: all answering models at the same time, so that a slow one holds up no other. `prefix_cache`:
+    one model after the other, equal prompts together, for providers that cache prompts. `random`: shuffled, in the same
+    way for every run of one name. `auto`: `distribute_answerers` where several models answer, else `prefix_cache`."""
     canaries: bool = flag(False, neutral=True)
-    """Whether every judge also reads answers that are known to be wrong and tell it what to say of them: of templates,
-    of checks and of traits, as far as the run has them, 10 each at least, and one for 99 items and traits. They are in
-    no number of the benchmark."""
+    """Whether every judge also reads wrong answers that tell it how to judge them: for templates, checks and traits, if
+    the run has them; at least 10 each, and one for every 99 items and traits. They count in no number of the
+    benchmark."""
     canary_threshold: float = fraction(0.02, neutral=True)
-    """The share of them, of each kind, that a judge may obey; where one obeys more, the run has failed."""
+    """The share of them, of each kind, that a judge may obey; if one obeys more, the run fails."""
     executor: str = words("local", neutral=True)

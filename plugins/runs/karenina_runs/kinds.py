@@ -18,7 +18,7 @@ def declared(group: str) -> Mapping[str, Callable[[], Any]]:
 
 
 class ExecutorRegistry(Registry[Any]):
-    """Add executors: how many items are run."""
+    """Add executors: how the items of a run are executed."""
 
     kind = "executor"
     hook = "karenina_register_executors"
@@ -42,7 +42,7 @@ class ViewRegistry(Registry[Any]):
 
 
 class FormatRegistry(Registry[Any]):
-    """Add file formats: how results are written to a file one after the other and, where it can be done, read."""
+    """Add file formats: how results are written to a file one after the other and, if possible, read."""
 
     kind = "file format"
     hook = "karenina_register_formats"

@@ -188,7 +188,7 @@ def _prepared(manifest: Mapping[str, Any], made: RunConfig, wanted: Wanted, fold
     known = {question.id for question in benchmark.questions}
     listed = [*manifest["questions"], *(row["question_id"] for row in manifest["left_out"])]
     if not (there := [name for name in listed if name in known]):
-        raise ConfigError([Problem("questions", "none of the run's questions is in the benchmark any more")])
+        raise ConfigError([Problem("questions", "none of the run's questions is in the benchmark now")])
     return prepare(
         benchmark,
         made.config,
@@ -210,7 +210,7 @@ def benchmark_of(
     if source is None:
         raise ConfigError(f"the benchmark of this run is not from a file; {instead}")
     if file is None and not source.exists():
-        raise ConfigError(f"the benchmark of this run, {source}, is not there any more; put it back, or {instead}")
+        raise ConfigError(f"the benchmark of this run, {source}, no longer exists; put it back, or {instead}")
     return Benchmark.load(source, manifest.get("workspace_root"), app=app)
 
 
@@ -232,8 +232,8 @@ def _reused(manifest: Mapping[str, Any], folder: Path, made: int) -> tuple[tuple
     if needed and made < manifest["items"]:
         line = fork_command(read_status(folder), folder)
         raise ConfigError(
-            f"the run reuses replies of {', '.join(map(str, needed))}, which cannot be found; put it back, or begin a "
-            f"new run that does without it and asks what neither this run nor another one that is there has: {line}"
+            f"the run reuses replies of {', '.join(map(str, needed))}, which cannot be found; put it back, or start a "
+            f"new run without it, which makes the calls that the existing runs lack: {line}"
         )
     return there, without(gone)
 

@@ -120,12 +120,12 @@ TOLD: dict[str, tuple[tuple[RubricTrait, ...], dict[str, Any], str]] = {
     "a folder that nobody worked in, for the judge": (
         (),
         {**PARSING, "folder": "here", "answering": RECORDED},
-        "question q0: agents judge the workspace, and manual:manual cannot work in it",
+        "question q0: agents judge the workspace, but manual:manual cannot work in it",
     ),
     "a folder that nobody worked in, for a trait": (
         (trait("trace_and_workspace"),),
         {"folder": "here", "answering": RECORDED},
-        "as it was, and no part of the answer",
+        "original folder, and no part of the answer",
     ),
     "limits of no agent": ((), {"agentic_parsing_max_turns": 3}, "agentic_parsing_max_turns has no effect"),
     "a context of no agent": ((), {"agentic_judge_context": "trace_only"}, "agentic_judge_context has no effect"),

@@ -52,8 +52,8 @@ def test_a_provider_that_takes_no_batch_for_long_costs_no_item(
         first.loop.close()
         assert len(results) == 0
         assert Counter(server.asked)["POST", path] == 1
-        assert "asks to be left alone for 7200 s (until " in results.notes[-1]
-        assert "a batch is waited for no longer than 3600 s" in results.notes[-1]
+        assert "asks for a pause of 7200 s (until " in results.notes[-1]
+        assert "longer than a batch waits (3600 s)" in results.notes[-1]
         well, second = True, app()
         results = resume_run(tmp_path / "run", benchmark=benchmark, config=config, app=second)
         second.loop.close()

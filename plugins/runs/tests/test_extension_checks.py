@@ -90,7 +90,7 @@ def test_traits_that_look_into_folders_cannot_be_added(world: Make, tmp_path: Pa
     prepared = with_rubric(here, KIND, TESTED, root=tmp_path)
     before = {"models": {"answering": ["answering:a"], "parsing": ["judging:j"]}}
     prior = prior_of({"questions": ["q0", "q1"], "config": {"replicate_count": 1}}, before)
-    with pytest.raises(ConfigError, match=r"rubric: agents look into the folders .*question q0 and 1 more"):
+    with pytest.raises(ConfigError, match=r"rubric: agents investigate the folders .*question q0 and 1 more"):
         check_folders(prepared, prior, {name: Rubric.from_traits([TESTED]) for name in ("q0", "q1")})
     check_folders(prepared, prior, {"q0": Rubric.from_traits([KIND])})
     check_folders(evolve(prepared, workspace_root=None), prior, {"q0": Rubric.from_traits([TESTED])})
@@ -103,7 +103,7 @@ def test_judges_that_look_into_folders_cannot_be_added(world: Make, tmp_path: Pa
     more = evolve(prepared, config=evolve(prepared.config, parsing_models=JUDGES))
     before = {"models": {"answering": ["answering:a"], "parsing": ["judging:j"]}}
     prior = prior_of({"questions": ["q0"], "config": {"replicate_count": 1}}, before)
-    with pytest.raises(ConfigError, match="parsing_models: agents look into the folders"):
+    with pytest.raises(ConfigError, match="parsing_models: agents investigate the folders"):
         check_folders(more, prior, {})
     check_folders(prepared, prior, {})
 
@@ -155,7 +155,7 @@ def test_results_that_the_run_does_not_tell_of_are_refused(world: Make, tmp_path
     del told["questions"]["q1"]
     written.write_text(json.dumps(told), "utf-8")
     about: Any = {"run_dir": tmp_path / "more", "benchmark": here.benchmark, "app": here.app}
-    with pytest.raises(ConfigError, match=r"1 result in .* are not of the run"):
+    with pytest.raises(ConfigError, match=r"1 result in .* do not belong to the run"):
         extend_run(tmp_path / "run", **about, config=here.config(replicate_count=2))
 
 

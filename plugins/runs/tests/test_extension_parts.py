@@ -246,7 +246,7 @@ def test_a_model_is_called_as_in_a_run_that_begins_with_it(name: str) -> None:
 
 
 def test_a_model_that_is_there_is_not_added() -> None:
-    with pytest.raises(ConfigError, match="--parsing-model: j is there already"):
+    with pytest.raises(ConfigError, match="--parsing-model: j is already in the run"):
         judges(flags=added("j"))
     with pytest.raises(ConfigError, match="name one with --parsing-model"):
         judges(flags=added(base_url="http://y/v1"))

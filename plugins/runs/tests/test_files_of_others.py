@@ -86,7 +86,7 @@ def test_a_larger_document_is_not_read(run: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="pipes of Unix")
 def test_results_that_are_a_pipe_or_one_endless_line_are_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(run / "results.jsonl")
-    with pytest.raises(BenchmarkError, match="no regular file"):
+    with pytest.raises(BenchmarkError, match="not a regular file"):
         VerificationResultSet.load(run)
     (run / "results.jsonl").unlink()
     (run / "results.jsonl").write_bytes(b"x" * 2000)

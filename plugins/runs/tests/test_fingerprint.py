@@ -185,7 +185,7 @@ def row(*tools: str, digest: str = "1", server: str = "s") -> dict[str, Any]:
     [
         (row("a", "b"), []),
         (row("a", "c", digest="2"), ["offers other tools (+c, -b)"]),
-        (row("a", "b", digest="2"), ["describes its tools otherwise"]),
+        (row("a", "b", digest="2"), ["describes its tools differently"]),
         (row("a", "b", server="other"), []),  # whose address is another one, too
     ],
 )

@@ -131,7 +131,7 @@ def test_a_stage_that_hangs_is_ended_and_the_item_goes_on(work: Work) -> None:
     assert str(result.outcome) == "error(stage)"
     told = str(result.metadata.error)
     assert told.startswith("Working: ended after 600 s without progress and without a call under way")
-    assert told.endswith("stage_idle_timeout gives it more time")
+    assert told.endswith("to give it more time, raise stage_idle_timeout")
     assert [(entry.stage, entry.status) for entry in result.trail] == [("Working", "failed"), ("Quick", "ran")]
 
 
@@ -155,7 +155,7 @@ def test_the_message_names_the_distribution() -> None:
     infos = [PluginInfo(name=name, distribution=f"{name}-checks", version="1") for name in ("other", "slow")]
     app = Karenina({info.name: ModuleType(info.name) for info in infos}, infos=infos)
     result = run_in_virtual_time(verified(working(waits), app=app, owners={"Working": "slow"}))
-    told = "it is a stage of slow-checks (plugin slow), stage_idle_timeout gives it more time"
+    told = "it is a stage of slow-checks (plugin slow); to give it more time, raise stage_idle_timeout"
     assert told in str(result.metadata.error)
 
 

@@ -834,7 +834,7 @@ def test_a_closed_journal_says_so(tmp_path: Path) -> None:
 
 def test_the_journal_of_another_run_is_refused(tmp_path: Path) -> None:
     Journal.open(tmp_path, run_id="mine").close()
-    with pytest.raises(RunDirectoryError, match="that of the run mine, not of the run yours"):
+    with pytest.raises(RunDirectoryError, match="belongs to the run mine, not to the run yours"):
         Journal.open(tmp_path, run_id="yours")
     Journal.open(tmp_path, run_id="mine").close()
     with pytest.raises(RunDirectoryError, match="there is no journal"):

@@ -100,7 +100,7 @@ def test_a_journal_that_left_something_behind_is_gone(path: Path, left: str) -> 
     ("content", "problem"),
     [
         (b"not a database " * 1000, "DatabaseError: file is not a database"),
-        (b"", "{path} is no journal of karenina; name a run directory"),
+        (b"", "{path} is not a journal of karenina; name a run directory"),
     ],
 )
 def test_a_check_says_what_sqlite_says_of_it_or_what_to_do(path: Path, content: bytes, problem: str) -> None:
@@ -113,7 +113,7 @@ def test_a_body_that_is_no_json_is_a_row_that_cannot_be_read(path: Path) -> None
         values = sealed(FAILURES, 1, run_number("mine"), (None,) * len(FAILURES.facts), b"\x00no JSON")
         connection.execute(f"INSERT INTO failures VALUES ({','.join('?' * len(values))})", values)
     health = check(path)
-    assert health.problems == ("1 row of the table failures cannot be read: no JSON",)
+    assert health.problems == ("1 row of the table failures cannot be read: not JSON",)
     assert (health.rows["failures"], health.rows["calls"]) == (0, 3)
     with JournalReader.open(path) as reader:
         read = [scanned(reader, FAILURES), scanned(reader, FAILURES, bodies=True)]

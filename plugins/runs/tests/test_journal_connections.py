@@ -100,7 +100,7 @@ def test_what_is_no_database_is_not_kept_open(tmp_path: Path, times_open: Callab
 
 
 def test_what_has_no_log_cannot_be_written() -> None:
-    with pytest.raises(RunDirectoryError, match="does not allow a write-ahead log; begin a run in another"):
+    with pytest.raises(RunDirectoryError, match="does not allow a write-ahead log; start a run in another"):
         connected(Path(":memory:"))
 
 

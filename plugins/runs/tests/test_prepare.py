@@ -115,12 +115,10 @@ def test_where_there_is_only_a_rubric_the_mode_for_that_is_proposed(world: Make,
     with pytest.raises(ConfigError, match=r"has no answer template\); to score .* the mode rubric_only \(--mode"):
         world(questions=[bare], rubric=rubric).prepare()
     with pytest.raises(
-        ConfigError, match=r"nothing to verify \(q0: has no answer template\); where there are reference answers"
+        ConfigError, match=r"nothing to verify \(q0: has no answer template\); if there are reference answers"
     ):
         world(questions=[bare]).prepare()
-    with pytest.raises(
-        ConfigError, match=r"no answer template\); where a column of the sheet .* --map .*; where there"
-    ):
+    with pytest.raises(ConfigError, match=r"no answer template\); if a column of the sheet .* --map .*; if there"):
         world(questions=[bare], metadata={"table": {"columns": {"Golden": "custom"}}}).prepare()
 
 
@@ -133,14 +131,14 @@ def test_recorded_answers_have_to_be_to_questions(make_question: Make) -> None:
 
     assert notes(q0="a", q1="a") == [], "q1 is a question too, although it is not asked"
     assert notes(q0="a", q00="a", x="a", y="a", z="a") == [
-        "recorded answers that are to no question of the benchmark: 'q00' (did you mean 'q0'?), 'x', 'y', and 1 more"
+        "recorded answers for no question of the benchmark: 'q00' (did you mean 'q0'?), 'x', 'y', and 1 more"
     ]
     assert notes(**{every[0].question: "a"}) == []
     with pytest.raises(ConfigError) as caught:
         notes(q1="a", qq0="a")
     assert problems(caught) == {
-        "answering_models[0].manual_traces": "none of 2 recorded answers is to a question that is asked; a key is a "
-        "question's id, its exact text, or the MD5 of its text; to no question of the benchmark: 'qq0' (did you mean "
+        "answering_models[0].manual_traces": "none of 2 recorded answers belongs to a question of the run; a key is a "
+        "question's id, its exact text, or the MD5 of its text; for no question of the benchmark: 'qq0' (did you mean "
         "'q0'?)"
     }
 

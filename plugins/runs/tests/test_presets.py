@@ -166,7 +166,7 @@ def test_a_name_is_saved_once_and_replaced_on_request(folder: PresetFolder) -> N
         *("id", "name", "description", "config", "created_at", "updated_at")
     ]
     second = Preset(name="fast", config={"run": {"concurrency": 3}}, created_at="later", updated_at="later")
-    assert "is there already" in problems_of(lambda: folder.save(second))[0]
+    assert "already exists" in problems_of(lambda: folder.save(second))[0]
     assert Preset.read(path) == first
     folder.save(second, replace=True)
     assert Preset.read(path) == evolve(second, id=first.id, created_at=first.created_at, description="for trying out")
@@ -175,7 +175,7 @@ def test_a_name_is_saved_once_and_replaced_on_request(folder: PresetFolder) -> N
 
 @pytest.mark.parametrize("name", ["../x", "nightly.json"])
 def test_a_name_under_which_a_file_would_be_looked_for_is_refused(name: str, folder: PresetFolder) -> None:
-    with pytest.raises(ConfigError, match="would be looked for as a file"):
+    with pytest.raises(ConfigError, match="would be taken for a file name"):
         folder.save(Preset(name=name, config={}))
     assert not list(folder.files())
 

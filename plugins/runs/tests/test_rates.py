@@ -417,7 +417,7 @@ def test_models_are_chosen_by_their_identity_or_by_their_own_name() -> None:
     )
     assert list(results.filter(answering_models=["gpt-x", "x:gpt-y"])) == list(results)
     assert list(results.filter(parsing_models="wise")) == [results[1]]
-    with pytest.raises(ValueError, match=r"no result has the answering model 'gpt-z'.*there is: x:gpt-x, x:gpt-y"):
+    with pytest.raises(ValueError, match=r"no result has the answering model 'gpt-z'.*available: x:gpt-x, x:gpt-y"):
         results.filter(answering_models="gpt-z")
     with pytest.raises(ValueError, match="no result has the parsing model 'gpt-x'"):
         results.filter(parsing_models=["gpt-x"])

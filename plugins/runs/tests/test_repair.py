@@ -424,11 +424,11 @@ def test_stages_that_failed_can_be_chosen(world: Make, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("selection", "said"),
     [
-        (RepairSelection(), "say which results"),
-        (RepairSelection(question_ids=["q7"]), r"no result has 'q7'.*there is: q0"),
+        (RepairSelection(), "choose the results"),
+        (RepairSelection(question_ids=["q7"]), r"no result has 'q7'.*available: q0"),
         (RepairSelection(outcomes=["pased"]), r"did you mean 'passed'\?"),
-        (RepairSelection(replicates=[3]), "there is: 1"),
-        (RepairSelection(details=["judge"]), "there is: none"),
+        (RepairSelection(replicates=[3]), "available: 1"),
+        (RepairSelection(details=["judge"]), "available: none"),
     ],
 )
 def test_a_selection_of_nothing_is_refused(world: Make, tmp_path: Path, selection: Any, said: str) -> None:
@@ -496,7 +496,7 @@ def test_no_other_repair_begins_before_one_that_was_interrupted_has_ended(world:
     here = world(questions=3)
     finished(here, tmp_path / "run")
     interrupted(here, tmp_path / "run", 1, ALL, "replay")
-    with pytest.raises(ConfigError, match=r"a repair of .* has not ended"):
+    with pytest.raises(ConfigError, match=r"a repair of .* is not finished"):
         repaired(here, tmp_path / "run")
     resumed(here, tmp_path / "run")
     assert len(repaired(here, tmp_path / "run")) == 3
@@ -601,7 +601,7 @@ def test_a_plan_is_no_promise(world: Make, tmp_path: Path) -> None:
     finished(here, run)
     plan = planned_repair(run, ALL)
     interrupted(here, run, 1, ALL, "replay")
-    with pytest.raises(ConfigError, match="has not ended"):
+    with pytest.raises(ConfigError, match="is not finished"):
         begun_repair(run, evolve(plan), configured_by(None, here.app), Wanted(benchmark=here.benchmark))
 
 

@@ -161,7 +161,7 @@ def test_recorded_messages_are_the_trace_of_the_answer() -> None:
 def test_an_answer_to_no_question_is_told_and_what_is_no_answer_is_refused(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "karenina"):
         ReplayStore.from_manual_traces({"a": "one", "z": "other"}, asked("a"))
-    assert "recorded answers are to none of the questions" in caplog.text
+    assert "recorded answers match none of the questions" in caplog.text
     with pytest.raises(ConfigError, match="'a' must be a text"):
         ReplayStore.from_manual_traces({"a": 7}, asked("a"))
 
@@ -217,9 +217,9 @@ def test_secrets_are_not_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no file of answers"),
-        ("[1]", "is no file of answers"),
-        ('{"q0": "BCL2"}', "is no file of answers"),
+        ("", "is not a file of answers"),
+        ("[1]", "is not a file of answers"),
+        ('{"q0": "BCL2"}', "is not a file of answers"),
         ('{"version": 2, "entries": []}', "version 2"),
         ('{"version": 1, "miss_policy": "x", "entries": []}', "miss_policy"),
         ('{"version": 1, "entries": [{}]}', "entry 1"),

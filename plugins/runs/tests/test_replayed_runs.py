@@ -1,4 +1,4 @@
-"""Runs that are given answers of another run: their models are not asked."""
+"""Runs that are given answers of another run: their models are not called."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_judges_read_the_answers_of_before_and_nobody_answers_again(world: M
     assert len(here.judge.calls) == 36
     assert [r.generation.raw_llm_response for r in after[::3]] == [r.generation.raw_llm_response for r in before]
     assert after.get_summary()["outcomes"] == {"passed": 36}
-    assert "12 of 12 answers are replayed; their models are not asked" in after.notes
+    assert "12 of 12 answers are replayed; their models are not called" in after.notes
 
 
 def test_results_say_whose_answer_it_is(world: Make) -> None:
@@ -106,7 +106,7 @@ def test_what_is_missing_is_named_before_anybody_is_asked(world: Make, tmp_path:
     with pytest.raises(ConfigError) as caught:
         here.run(here.config(replicate_count=2), Destination(run_dir=tmp_path / "run"), answers=store_of(before))
     said = str(caught.value)
-    assert "16 of 18 answers are not there" in said
+    assert "16 of 18 answers are missing" in said
     assert "q0, answering:a, replicate 2" in said
     assert "q2, answering:a, replicate 1" in said
     assert "and 11 more" in said
@@ -120,7 +120,7 @@ def test_what_is_missing_is_asked_for_where_that_is_wanted(world: Make) -> None:
     here = world(questions=5)
     after = here.run(answers=store_of(before, miss_policy="fall_through"))
     assert len(here.answerer.calls) == 3
-    assert "2 of 5 answers are replayed; their models are not asked" in after.notes
+    assert "2 of 5 answers are replayed; their models are not called" in after.notes
     assert [r.generation.replayed_from is not None for r in after] == [True, True, False, False, False]
 
 
@@ -151,7 +151,7 @@ def test_work_that_was_done_in_a_folder_cannot_be_replayed_for_agents_that_look_
     (plan,) = prepared.plans.values()
     about: dict[str, Any] = {"rubrics": {"q0": Rubric.from_traits([looks])}, "plans": {frozenset({"agentic"}): plan}}
     prepared = evolve(prepared, answers=store_of(world().run()), **about)
-    with pytest.raises(ConfigError, match="folder that the answer was worked out in, which is gone"):
+    with pytest.raises(ConfigError, match="folder in which the answer was made, which is gone"):
         check_answers(prepared)
     assert here.run(workspace_root=tmp_path, answers=store_of(world().run()))[0].metadata.outcome == "passed"
 
@@ -181,7 +181,7 @@ def test_fields_that_no_longer_fit_are_an_error_or_the_judge_is_asked(
     (after,) = here.run(answers=store_of(before, parsed=True, miss_policy=policy))
     if policy == "strict":
         assert str(after.outcome) == "error(judge)"
-        assert "captured fields do not fit the template any more" in str(after.metadata.error)
+        assert "captured fields no longer fit the template" in str(after.metadata.error)
         assert judge.calls == []
     else:
         assert str(after.outcome) == "passed"

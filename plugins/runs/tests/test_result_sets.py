@@ -292,7 +292,7 @@ def test_a_view_that_nobody_brings_is_refused_by_name() -> None:
     [
         ("views", 3, "is not a view"),
         ("aggregators", 3, "is not an aggregator"),
-        ("formats", object, "is no file format: it has no write"),
+        ("formats", object, "is not a valid file format: it has no write"),
     ],
 )
 def test_what_cannot_be_one_is_refused_when_it_is_registered(hook: str, thing: Any, told: str) -> None:

@@ -468,7 +468,7 @@ def test_a_run_does_not_go_on_without_what_it_reuses_unless_a_fork_is_asked_for(
         resumed(here, tmp_path / "run")
     assert len(here.answerer.calls) == calls
     results = resumed(here, tmp_path / "run", fork=tmp_path / "fork")
-    assert any("first is not there any more" in note for note in results.notes)
+    assert any("first no longer exists" in note for note in results.notes)
     (tmp_path / "away").rename(tmp_path / "first")
     calls = len(here.answerer.calls)
     assert len(resumed(here, tmp_path / "run")) == 3
@@ -505,7 +505,7 @@ def test_a_part_of_the_manifest_that_is_gone_is_named_with_what_to_do(world: Mak
     interrupted(here, tmp_path / "run", 1)
     file = tmp_path / "run" / "manifest.json"
     manifest = json.loads(file.read_text("utf-8"))
-    told = rf"'{part}' .*; put manifest\.json back, or begin a new run .*--reuse"
+    told = rf"'{part}' .*; put manifest\.json back, or start a new run .*--reuse"
     for damaged in ({name: value for name, value in manifest.items() if name != part}, {**manifest, part: [1]}):
         file.write_text(json.dumps(damaged), "utf-8")
         with pytest.raises(ConfigError, match=told):

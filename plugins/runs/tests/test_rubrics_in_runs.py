@@ -199,7 +199,7 @@ def test_deep_judgment_is_refused_for_traits_that_it_cannot_score(rubric_world: 
         ),
         (
             {"deep_judgment_rubric_mode": "custom", "deep_judgment_rubric_config": {}},
-            "deep_judgment_rubric_config switches deep judgment on for no trait",
+            "deep_judgment_rubric_config enables deep judgment for no trait",
         ),
         (
             {"evaluation_mode": "template_only", "rubric_concurrency": 2},
@@ -230,9 +230,9 @@ def test_traits_whose_deep_judgment_is_switched_off_or_not_possible_are_named(ru
         return [note for note in here.prepare(here.config(**facts)).notes if "deep" in note]
 
     assert notes(deep_judgment_rubric_mode="disabled") == [
-        "deep_judgment_rubric_mode disabled: these traits ask for deep judgment and are judged without: clear"
+        "deep_judgment_rubric_mode disabled: these traits request deep judgment but are judged without it: clear"
     ]
-    other = "deep judgment is for boolean and score traits; judged without it are: tone"
+    other = "deep judgment is for boolean and score traits; these are judged without it: tone"
     assert notes() == notes(deep_judgment_rubric_standard_scores=True) == [other]
     assert notes(deep_judgment_rubric_mode="enable_all") == []
 
@@ -240,7 +240,7 @@ def test_traits_whose_deep_judgment_is_switched_off_or_not_possible_are_named(ru
 def test_traits_that_have_quotations_searched_by_themselves_are_named(rubric_world: Make) -> None:
     searched = evolve(CLEAR, deep_judgment_enabled=True, deep_judgment_search_enabled=True)
     here = rubric_world(rubric=Rubric(llm_traits=[searched]))
-    told = "quotations for these traits go to the search tool, as the benchmark asks: clear"
+    told = "quotations for these traits go to the search tool, as the benchmark requests: clear"
     found = here.prepare(here.config(deep_judgment_rubric_search_tool=lambda query: [])).notes
     assert told in found
     assert told not in here.prepare(here.config(deep_judgment_rubric_mode="disabled")).notes

@@ -251,7 +251,7 @@ def test_an_interrupted_run_keeps_what_is_finished(world: Make, tmp_path: Path) 
     assert said["summary"]["outcomes"] == {"passed": 2}
     assert [r.metadata.question_id for r in VerificationResultSet.load(tmp_path / "run")] == ["q0", "q1"]
     assert here.answerer.closed >= 1
-    with pytest.raises(RunDirectoryError, match="a run that did not end"):
+    with pytest.raises(RunDirectoryError, match="an unfinished run"):
         here.run(destination=Destination(run_dir=tmp_path / "run"))
 
 

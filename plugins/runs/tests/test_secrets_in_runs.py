@@ -327,7 +327,7 @@ def test_a_stored_reply_that_cannot_be_read_is_asked_for_again(world: Make, tmp_
     before = lines(tmp_path / "run")
     spoil(tmp_path / "run", CALLS, 0, cut_number)
     health = check(tmp_path / "run")
-    assert health.problems == ("1 row of the table calls cannot be read: no JSON",)
+    assert health.problems == ("1 row of the table calls cannot be read: not JSON",)
     assert health.rows["calls"] == 5
     again = world(questions=3)
     found = again.run(destination=Destination(run_dir=tmp_path / "again", reuse=[tmp_path / "run"]), run_name="same")
@@ -358,7 +358,7 @@ def test_a_result_that_cannot_be_read_is_made_again_of_what_was_paid_for(world: 
     folder = tmp_path / "run"
     world(questions=3).run(destination=Destination(run_dir=folder))
     spoil(folder, RESULTS, 1, lambda text: text.replace("1", "[redacted]"))
-    assert check(folder).problems == ("1 row of the table results cannot be read: no JSON",)
+    assert check(folder).problems == ("1 row of the table results cannot be read: not JSON",)
     here = world(questions=3)
     with pytest.raises(RunDirectoryError, match="karenina doctor DIR --replace"):
         repair_run(folder, RepairSelection(everything=True), benchmark=here.benchmark, app=here.app)

@@ -78,7 +78,7 @@ def test_it_is_skipped_where_others_are_scored(
     bench = benchmark(make_question, *traits)
     notes = prepare(bench, config(judge), app=models.app).notes
     name = next(name for name, state in states.items() if state == "skipped")
-    told = f"agentic traits that are skipped: '{name}': the interface 'unable' cannot work with tools"
+    told = f"agentic traits that are skipped: '{name}': the interface 'unable' cannot use tools"
     assert [note for note in notes if note.startswith(told)]
     assert models.count == 0
     (result,) = bench.run_verification(config(judge), app=models.app)
@@ -106,7 +106,7 @@ def test_where_templates_are_judged_nothing_is_refused(models: Models, make_ques
 def test_it_is_refused_before_any_call_where_a_judge_has_nothing_else_to_score(
     traits: Any, judges: Any, refused: list[int], models: Models, make_question: Make
 ) -> None:
-    with pytest.raises(ConfigError, match=r"cannot work with tools.*nothing else is scored") as failed:
+    with pytest.raises(ConfigError, match=r"cannot use tools.*nothing else is scored") as failed:
         benchmark(make_question, *traits).run_verification(config(*judges), app=models.app)
     assert [problem.path for problem in failed.value.problems] == [f"parsing_models[{place}]" for place in refused]
     assert models.count == 0

@@ -86,7 +86,7 @@ def test_a_turn_that_lasts_is_a_warning_before_it_ends(caplog: pytest.LogCapture
     asyncio.run(main())
     assert seen[-1] == 1
     (line, *_) = caplog.messages
-    assert "the event loop is held up" in line
+    assert "the event loop is blocked" in line
     assert "stage='Lookup'" in line
     assert " < main (tests/test_stalls.py:" in line
 

@@ -306,7 +306,7 @@ def test_tools_that_nobody_has_are_refused_before_any_call(setting: str, world: 
         here.run(here.config(answering_models=[model(**{setting: value})]))
     (problem,) = refused.value.problems
     assert problem.path == setting
-    assert "'look_upp' (did you mean 'look_up'?); there is: look_up, read" in problem.message
+    assert "'look_upp' (did you mean 'look_up'?); available: look_up, read" in problem.message
     assert worker.offered == []
     assert servers.did("close") == ["library"]
 
@@ -384,7 +384,7 @@ def test_middleware_that_knows_no_agents_is_told_so(world: Make) -> None:
     here = world(AdapterSpec(interface="working", agent_factory=lambda model: Agent()), Counting())
     (result,) = here.run(here.config(answering_models=[model(mcp_urls_dict={})]))
     assert str(result.outcome) == "error(plugin)"
-    said = r"middleware of plugin 'Counting' gave back no AgentResult \(LLMResponse\); it has to return what proceed"
+    said = r"middleware of plugin 'Counting' returned no AgentResult \(LLMResponse\); it has to return what proceed"
     assert re.search(said, str(result.metadata.error))
 
 

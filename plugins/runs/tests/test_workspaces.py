@@ -218,7 +218,7 @@ def test_a_model_with_tools_has_one_where_there_is_a_root(make_question: Make, r
         ("missing", "there is no folder"),
         ("way-out", "leads out of"),
         ("way-out/inner", "leads out of"),
-        ("rivers/data.csv", "is no folder"),
+        ("rivers/data.csv", "is not a folder"),
     ],
 )
 def test_a_folder_that_is_missing_or_leads_out_of_the_root_is_refused(
@@ -250,14 +250,14 @@ def test_a_root_that_is_missing_is_refused(world: Make, make_question: Make, tmp
 def test_a_folder_with_a_link_that_leads_out_is_refused(world: Make, make_question: Make, root: Path) -> None:
     (root / "rivers" / "passwords").symlink_to("/etc/passwd")
     here = world(questions=[make_question(0, workspace_path="rivers")], workspace_root=root)
-    with pytest.raises(ConfigError, match=r"passwords is a link that leads out .*; put there what it leads to"):
+    with pytest.raises(ConfigError, match=r"passwords is a link that leads out .*; replace it with its target"):
         here.run()
 
 
 def test_a_folder_with_a_pipe_is_refused(world: Make, make_question: Make, root: Path) -> None:
     os.mkfifo(root / "rivers" / "pipe")
     here = world(questions=[make_question(0, workspace_path="rivers")], workspace_root=root)
-    with pytest.raises(ConfigError, match="pipe is neither a file nor a folder nor a link; take it out"):
+    with pytest.raises(ConfigError, match="pipe is neither a file nor a folder nor a link; remove it"):
         here.run()
 
 

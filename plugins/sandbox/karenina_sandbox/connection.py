@@ -214,7 +214,7 @@ class Worker:
     def _message(self) -> Any:
         body = bytes(self._in[HEADER.size :])
         if self._out or body[:TOKEN] != self._token:
-            raise NoReply("something that it was not asked for")
+            raise NoReply("something that was not requested")
         text = body[TOKEN:]
         try:
             characters = text.decode()

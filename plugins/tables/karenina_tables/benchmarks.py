@@ -127,7 +127,7 @@ def _groups(sheet: Sheet, layout: Layout, problems: Problems) -> list[tuple[str 
         for column, value in ((id_, own), (text, asked if not own else "")):
             if value and (before := seen.setdefault((column, value), row.number)) != row.number:
                 what = "the id" if column == id_ else "the question"
-                problems.add(row.number, column, f"{what} {value!r:.80} is in row {before} already; change one")
+                problems.add(row.number, column, f"{what} {value!r:.80} is already in row {before}; change one")
         found.append((own or None, [row]))
     return found
 

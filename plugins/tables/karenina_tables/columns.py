@@ -125,13 +125,14 @@ def layout_of(columns: Sequence[str], given: Mapping[str, str], label: str) -> L
             for facet, column in group.items():
                 if column in given:
                     raise BenchmarkError(
-                        f"{label}: {column!r} is the {facet} of a field, and no column is what is expected of it"
+                        f"{label}: {column!r} is the {facet} of a field, and no column holds its expected value"
                     )
                 targets[column] = CUSTOM
     if not {"question", REST} & set(targets.values()):
         raise BenchmarkError(
-            f"{label}: no column is called question; say which one is: karenina benchmark import SHEET -o "
-            f"questions.jsonld --map \"COLUMN=question\", in Python columns={{'COLUMN': 'question'}}. There is: "
+            f"{label}: no column is called question; name the one with the questions: karenina benchmark import "
+            f"SHEET -o questions.jsonld --map \"COLUMN=question\", in Python columns={{'COLUMN': 'question'}}. "
+            "Available: "
             f"{', '.join(map(repr, columns))}"
         )
     return Layout({column: targets[column] for column in columns})
@@ -144,6 +145,6 @@ def _target(column: str, target: str, columns: Sequence[str], label: str) -> str
     if guess == CUSTOM and target != CUSTOM:
         known = [*NAMES, *FACETS, CUSTOM]
         raise BenchmarkError(
-            f"{label}: {column!r} cannot be {target!r}{did_you_mean(target, known)}; there are {', '.join(known)}"
+            f"{label}: {column!r} cannot be {target!r}{did_you_mean(target, known)}; available: {', '.join(known)}"
         )
     return guess

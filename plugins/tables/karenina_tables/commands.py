@@ -31,7 +31,12 @@ def _mapping(ctx: click.Context, parameter: click.Parameter, values: tuple[str, 
 )
 @click.argument("sheet", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=FILE, required=True, metavar="FILE", help="The benchmark; one that is there is replaced."
+    "-o",
+    "--output",
+    type=FILE,
+    required=True,
+    metavar="FILE",
+    help="The benchmark to write; an existing file is replaced.",
 )
 @click.option(
     "--map",
@@ -39,7 +44,8 @@ def _mapping(ctx: click.Context, parameter: click.Parameter, values: tuple[str, 
     multiple=True,
     metavar="COLUMN=FIELD",
     callback=_mapping,
-    help="What a column is, where its name does not say it: id, question, answer, template, keywords, author, sources, "
+    help="The meaning of a column, if its name does not tell: id, question, answer, template, keywords, author, "
+    "sources, "
     "notes, finished, custom; of the template's fields: field, type, description, expected, compare, tolerance, unit, "
     "aliases (of several fields, with a number: expected 2). Repeatable.",
 )
@@ -48,8 +54,8 @@ def _mapping(ctx: click.Context, parameter: click.Parameter, values: tuple[str, 
 def import_command(sheet: Path, output: Path, columns: Mapping[str, str], name: str | None, as_json: bool) -> None:
     """Make a benchmark of FILE, a .csv, .tsv, .xlsx or .jsonl file with a row for each question.
 
-    Printed is what each column was taken for. Nothing in the file is executed: formulas are texts, or the values that
-    were computed last.
+    It prints how each column was read. Nothing in the file is executed: formulas are texts, or the values that were
+    computed last.
 
     Exit codes: 0 written, 1 the file cannot be read (sheet, row and column of each problem are named), 2 wrong usage.
     """
@@ -92,7 +98,7 @@ def import_command(sheet: Path, output: Path, columns: Mapping[str, str], name: 
     type=FILE,
     required=True,
     metavar="FILE",
-    help="A .xlsx, .csv, .tsv or .jsonl file; replaced where it is there.",
+    help="A .xlsx, .csv, .tsv or .jsonl file; an existing one is replaced.",
 )
 def export_command(benchmark: Path, output: Path) -> None:
     """Write the questions of BENCHMARK as a table. A benchmark that came from a table gives the same table again.

@@ -126,7 +126,9 @@ def read_field(cells: Mapping[str, Cell], whole: bool = True, mark: str = "") ->
         spec["ground_truth"] = _read_value(type_, expected)
     except (ValueError, ArithmeticError):
         word = TYPES.get(type_, (type_,))[0]
-        raise CellProblem("expected", f"{text_of(expected)!r:.80} is no {word}; correct it or the type") from None
+        raise CellProblem(
+            "expected", f"{text_of(expected)!r:.80} is not valid for the type {word}; correct it or the type"
+        ) from None
     spec["verify_with"] = _primitive(type_, spec["ground_truth"], cells)
     return spec
 
@@ -208,9 +210,9 @@ def _primitive(type_: str, expected: Any, cells: Mapping[str, Cell]) -> Spec:
     if named:
         return {"type": word, **parameters}
     if aliases and type_ != "str":
-        raise CellProblem("aliases", f"are other words for a text, and {taken}; clear the cell, or write text as type")
+        raise CellProblem("aliases", f"are other words for a text, but {taken}; clear the cell, or write text as type")
     if tolerance and type_ not in ("int", "float", "date"):
-        raise CellProblem("tolerance", f"is for numbers and dates, and {taken}; correct one of the two")
+        raise CellProblem("tolerance", f"is for numbers and dates, but {taken}; correct one of the two")
     if word:
         return _compared(word, expected)
     if parameters:
@@ -236,7 +238,7 @@ def _compared(word: str, expected: Any) -> Spec:
     if word.startswith("{"):
         if isinstance(spec := parsed(word), dict):
             return spec
-        raise CellProblem("compare", 'is no JSON; write {"type": "NumericRange", "min": 1, "max": 2}')
+        raise CellProblem("compare", 'is not JSON; write {"type": "NumericRange", "min": 1, "max": 2}')
     known = [*WORDS, *SEARCHES]
     raise CellProblem(
         "compare", f"there is no {word!r:.80}{did_you_mean(word, known)}; write {', '.join(known)}, or a primitive"
@@ -256,7 +258,7 @@ def _tolerance(type_: str, text: str) -> Spec:
         return {"tolerance": float(number_), "mode": "relative" if relative else "absolute"}
     except (InvalidOperation, ValueError, OverflowError):
         hint = "3 days" if type_ == "date" else "5 % or 0.5"
-        raise CellProblem("tolerance", f"{text!r:.80} is no tolerance; write it like {hint}") from None
+        raise CellProblem("tolerance", f"{text!r:.80} is not a tolerance; write it like {hint}") from None
 
 
 # and back

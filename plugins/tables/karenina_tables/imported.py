@@ -49,8 +49,8 @@ def _next(targets: Mapping[str, str], ready: int, output: Path) -> str:
         return f"Next: karenina benchmark validate {output}"
     column = next((column for column, target in targets.items() if target == "answer"), None)
     how = (
-        f'Where {column!r} holds short values, --map "{column}=expected" says so.'
+        f'If {column!r} holds short values, add --map "{column}=expected".'
         if column
-        else 'Add a column expected, or say which one it is: --map "COLUMN=expected".'
+        else 'Add a column expected, or name it: --map "COLUMN=expected".'
     )
-    return f"No column says what is expected, so no answer can be checked by code. {how}"
+    return f"No column holds expected values, so no answer can be checked by code. {how}"

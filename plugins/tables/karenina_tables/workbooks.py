@@ -82,7 +82,7 @@ def read_workbook(
         ) from error
     if name not in names:
         there = ", ".join(map(repr, names)) or "none"
-        raise BenchmarkError(f"{label} has no sheet {wanted!r}{did_you_mean(str(wanted), names)}; there is: {there}")
+        raise BenchmarkError(f"{label} has no sheet {wanted!r}{did_you_mean(str(wanted), names)}; available: {there}")
     about = f"{label}, sheet {name!r}"
     return _joined(sheet_of(about, records, notes, named=named, facts={"sheet": name}), hidden)
 
@@ -117,7 +117,7 @@ def _measured(data: bytes, label: str) -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             parts = packed.infolist()
     except (zipfile.BadZipFile, ValueError, RuntimeError, OSError, EOFError) as error:
-        raise BenchmarkError(f"{label} is no workbook: {one_line(error)}; save it as .xlsx") from None
+        raise BenchmarkError(f"{label} is not a workbook: {one_line(error)}; save it as .xlsx") from None
     unpacked = sum(part.file_size for part in parts)
     if len(parts) > MOST_PARTS or unpacked > MOST_UNPACKED or unpacked > MOST_RATIO * max(len(data), 10_000):
         raise BenchmarkError(
@@ -188,7 +188,7 @@ def _nodes(packed: zipfile.ZipFile, part: str, tag: str) -> list[Any]:
 def _place(reference: str) -> tuple[int, int]:
     match = re.fullmatch(r"([A-Z]{1,3})(\d{1,7})", reference)
     if match is None:
-        raise ValueError(f"{reference!r} is no cell")
+        raise ValueError(f"{reference!r} is not a cell")
     place = 0
     for letter in match[1]:
         place = place * 26 + ord(letter) - ord("A") + 1

@@ -81,8 +81,8 @@ def test_import_shows_what_columns_are_and_the_mapping_decides(tmp_path: Path) -
     (tmp_path / "fragen.csv").write_text(f"{titles}Frage,Antwort,Prüfer\nWas spaltet Laktose?,Laktase,AB\n", "utf-8")
     refused = karenina(tmp_path, "benchmark", "import", "fragen.csv", "-o", "b.jsonld")
     assert refused.exit_code == 1
-    assert "Error: fragen.csv: no column is called question; say which one is" in refused.stderr
-    assert "There is: 'Frage', 'Antwort', 'Prüfer'" in refused.stderr, "titles name no columns"
+    assert "Error: fragen.csv: no column is called question; name the one" in refused.stderr
+    assert "Available: 'Frage', 'Antwort', 'Prüfer'" in refused.stderr, "titles name no columns"
     assert not (tmp_path / "b.jsonld").exists()
     half = ran(tmp_path, "benchmark", "import", "fragen.csv", "-o", "half.jsonld", "--map", "Frage=question")
     assert '--map "COLUMN=expected"' in half
@@ -180,9 +180,9 @@ def test_a_run_is_resumed_from_the_sheet_unless_it_was_read_in_another_way(tmp_p
 
 
 def test_what_is_no_table_is_refused() -> None:
-    with pytest.raises(BenchmarkError, match="int is no table"):
+    with pytest.raises(BenchmarkError, match="int is not a table"):
         Benchmark.from_table(5)
-    with pytest.raises(BenchmarkError, match=r"list is no table \(.*not JSON serializable"):
+    with pytest.raises(BenchmarkError, match=r"list is not a table \(.*not JSON serializable"):
         Benchmark.from_table([{"question": object()}])
     with pytest.raises(BenchmarkError, match=r"enzymes.jsonl, row 1, column 'question': is empty"):
         Benchmark.from_table([{"question": "", "answer": "x"}], name="enzymes")

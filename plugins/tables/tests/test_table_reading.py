@@ -75,7 +75,7 @@ def test_a_column_of_a_long_name_means_nothing_and_holds_nothing_up() -> None:
 
 def test_the_mapping_decides(make: Make) -> None:
     path = make("Frage;Antwort;tags\nWas spaltet Laktose?;Laktase;x\n")
-    with pytest.raises(BenchmarkError, match=r"sheet.csv: no column is called question; .*There is: 'Frage', 'Antw"):
+    with pytest.raises(BenchmarkError, match=r"sheet.csv: no column is called question; .*Available: 'Frage', 'Antw"):
         Benchmark.load(path)
     benchmark = Benchmark.from_table(path, columns={"Frage": "question", "Antwort": "expected", "tags": "custom"})
     (question,) = benchmark
@@ -90,7 +90,7 @@ def test_the_mapping_decides(make: Make) -> None:
     [
         ({"Qestion": "question"}, "there is no column 'Qestion' (did you mean 'question'?)"),
         ({"question": "qestion"}, "'question' cannot be 'qestion' (did you mean 'question'?)"),
-        ({"answer": "tolerance"}, "'answer' is the tolerance of a field, and no column is what is expected of it"),
+        ({"answer": "tolerance"}, "'answer' is the tolerance of a field, and no column holds its expected value"),
     ],
 )
 def test_a_mapping_that_cannot_be(given: dict[str, str], message: str, make: Make) -> None:
@@ -192,9 +192,12 @@ def test_the_language_of_a_template_column_is_found_out(make: Make) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("question,expected,type\na?,x,number\n", "sheet.csv, row 2, column 'expected': 'x' is no number; correct it"),
+        (
+            "question,expected,type\na?,x,number\n",
+            "sheet.csv, row 2, column 'expected': 'x' is not valid for the type number; correct it",
+        ),
         ("question,expected,type\na?,x,nmber\n", "row 2, column 'type': there is no 'nmber' (did you mean 'number'?)"),
-        ("question,expected,tolerance\na?,5,much\n", "row 2, column 'tolerance': 'much' is no tolerance"),
+        ("question,expected,tolerance\na?,5,much\n", "row 2, column 'tolerance': 'much' is not a tolerance"),
         ("question,expected,tolerance\na?,5,-1\n", "column 'tolerance'"),
         (
             "question,expected,compare\na?,5,atleast\n",
@@ -208,7 +211,7 @@ def test_the_language_of_a_template_column_is_found_out(make: Make) -> None:
         ("question,expected,compare\na?,5,Fuzzy\n", "column 'compare': unknown primitive 'Fuzzy'"),
         (
             "question,expected,aliases\na?,5,five\n",
-            "column 'aliases': are other words for a text, and '5' is taken for a whole number",
+            "column 'aliases': are other words for a text, but '5' is taken for a whole number",
         ),
         ("question,expected,field\na?,5,verify\n", "row 2, column 'field': 'verify' is taken"),
         ("question,field,expected\na?,x,\n", "row 2, column 'expected': is empty"),
@@ -217,8 +220,8 @@ def test_the_language_of_a_template_column_is_found_out(make: Make) -> None:
             "row 3, column 'field': a template with several fields needs a name",
         ),
         ("question,field,expected\na?,x,1\n,x,2\n", "row 3, column 'field': 'x' occurs twice"),
-        ("id,question\n1,a?\n1,b?\n", "row 3, column 'id': the id '1' is in row 2 already"),
-        ("question\na?\nb?\na?\n", "row 4, column 'question': the question 'a?' is in row 2 already"),
+        ("id,question\n1,a?\n1,b?\n", "row 3, column 'id': the id '1' is already in row 2"),
+        ("question\na?\nb?\na?\n", "row 4, column 'question': the question 'a?' is already in row 2"),
         ("question,answer\n,x\n", "row 2, column 'question': is empty"),
         ("question,finished\na?,maybe\n", "row 2, column 'finished': 'maybe' is neither yes nor no"),
         ("question,question\na?,b\n", "row 1, column 'question': occurs twice"),
@@ -246,7 +249,9 @@ def test_all_mistakes_are_named_at_once(make: Make) -> None:
 def test_a_row_of_json_lines_is_its_line(make: Make) -> None:
     with pytest.raises(BenchmarkError, match=r"rows.jsonl, row 3: not JSON"):
         Benchmark.load(make('{"question": "a?"}\n\n{oh}\n', "rows.jsonl"))
-    with pytest.raises(BenchmarkError, match=r"rows.jsonl, row 2, column 'expected': 'x' is no number"):
+    with pytest.raises(
+        BenchmarkError, match=r"rows.jsonl, row 2, column 'expected': 'x' is not valid for the type number"
+    ):
         Benchmark.load(
             make('{"question": "a?"}\n{"question": "b?", "expected": "x", "type": "number"}\n', "rows.jsonl")
         )
@@ -431,7 +436,7 @@ def test_a_workbook_of_another_program(make: Make, tmp_path: Path) -> None:
     sheet["XFD1048576"].font = openpyxl.styles.Font(bold=True)
     book.save(tmp_path / "book.xlsx")
     with pytest.raises(
-        BenchmarkError, match=r"has no sheet 'items' \(did you mean 'Items'\?\); there is: 'About', 'Items'"
+        BenchmarkError, match=r"has no sheet 'items' \(did you mean 'Items'\?\); available: 'About', 'Items'"
     ):
         Benchmark.from_table(tmp_path / "book.xlsx", sheet="items")
     benchmark = Benchmark.from_table(tmp_path / "book.xlsx", sheet="Items")

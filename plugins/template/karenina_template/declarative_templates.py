@@ -116,7 +116,7 @@ def _examined(
     if not spec.fields:
         problems.append(Problem("fields", "a template needs at least one field"))
     if not spec.class_name.isidentifier() or keyword.iskeyword(spec.class_name):
-        problems.append(Problem("class_name", f"{spec.class_name!r} is no name for a class"))
+        problems.append(Problem("class_name", f"{spec.class_name!r} is not a class name"))
     strategy = None
     try:
         if spec.verify_strategy is not None:
@@ -221,7 +221,7 @@ def _reader(type_: str) -> Callable[[Any], Any]:
 def _field_problems(spec: _FieldSpec, primitive: VerificationPrimitive | None) -> Iterator[Problem]:
     name, values = spec.name, spec.literal_values or ()
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-        yield Problem("name", f"{name!r} is no field name: use letters, digits and _, and begin with a letter")
+        yield Problem("name", f"{name!r} is not a field name: use letters, digits and _, and begin with a letter")
     elif is_taken(name):
         yield Problem("name", f"{name!r} is taken by the class that templates are made of; choose another name")
     if spec.is_trace and spec.type != "bool":

@@ -49,7 +49,7 @@ BEYOND = "values_beyond_excerpts"
 
 
 class ParseTemplate(Stage):
-    """Fills the template by the judgment strategy that the run asks for; without fields for a judge, by itself."""
+    """Fills the template with the judgment strategy of the run; if no field needs a judge, without one."""
 
     category = Category.TEMPLATE
     requires = (ArtifactKeys.RAW_ANSWER, ArtifactKeys.ANSWER, ArtifactKeys.RAW_LLM_RESPONSE)

@@ -82,11 +82,11 @@ def _left_out(cls: type[BaseAnswer]) -> list[str]:
         return []
     if written_by_author(cls, "verify"):
         return [
-            "there are a verify_strategy and a verify() of the class's own: verify() decides alone, and the strategy "
-            "counts for the partial credit only; remove one of them where that is not meant"
+            "the class has both a verify_strategy and its own verify(): verify() alone decides, and the strategy "
+            "counts only for the partial credit; remove one of them if that is not intended"
         ]
     names = [name for name in cls.__verified__ if name not in fields_of(cls.__strategy__)]
-    what = "verdict and partial credit do not depend on it; add FieldCheck({0!r}) where that is not meant"
+    what = "verdict and partial credit do not depend on it; add FieldCheck({0!r}) if that is not intended"
     return [f"verify_strategy leaves out {name!r}: {what.format(name)}" for name in names]
 
 

@@ -85,7 +85,7 @@ def _problem(cls: type[BaseAnswer], name: str, verification: Verification) -> st
             return None
         message = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else one_line(error)
         return (
-            f"the ground truth {shown(verification.ground_truth)} is no value that the field can have ({message}); "
+            f"the ground truth {shown(verification.ground_truth)} is not a value that the field can have ({message}); "
             f"change one of them{_own_words(verification.primitive)}"
         )
     if verification.kind == "semantic":
@@ -163,7 +163,7 @@ def _own_words(primitive: VerificationPrimitive) -> str:
     if type(primitive).__module__.startswith(primitives.__name__):
         return ""
     return (
-        f"; where the ground truth of {type(primitive).__name__} is no example of a right value, write "
+        f"; where the ground truth of {type(primitive).__name__} is not an example of a right value, write "
         "matches_ground_truth = False in its class"
     )
 

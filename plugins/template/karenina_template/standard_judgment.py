@@ -49,9 +49,11 @@ async def captured(context: VerificationContext, handle: TemplateHandle) -> Judg
     try:
         judgment = Judgment(filled=await handle.build(fields))
     except FillError as error:
-        what = f"the captured fields do not fit the template any more: {one_line(error)}"
+        what = f"the captured fields no longer fit the template: {one_line(error)}"
         if answer.fields_must_fit:
-            raise ParseError(f"{what}; capture the answers without their fields, so that the judge is asked") from error
+            raise ParseError(
+                f"{what}; capture the answers without their fields, so that the judge is called"
+            ) from error
         context.warn(f"{what}; the judge was asked")
         return None
     context.note("the fields were captured before; the judge was not asked")

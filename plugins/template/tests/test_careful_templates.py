@@ -271,7 +271,7 @@ def test_an_own_verify_beside_a_strategy_is_a_warning() -> None:
             return self.a == 'a' and self.b == 'b'
     """)
     assert [warning.split(":")[0] for warning in handle.warnings] == [
-        "there are a verify_strategy and a verify() of the class's own"
+        "the class has both a verify_strategy and its own verify()"
     ]
     filled = asyncio.run(handle.build({"a": "a", "b": "x"}))
     assert asyncio.run(filled.verify("")).result is False

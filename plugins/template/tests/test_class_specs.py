@@ -273,7 +273,7 @@ def test_everything_that_data_cannot_express_is_named() -> None:
         "- day: its ground truth datetime.date(2016, 1, 1) is not kept by data",
         "- pair: its ground truth ('a', 'b') is not kept by data",
         "- yes: its ground truth 'yes' is not kept by data",
-        "- plain: it is no VerifiedField",
+        "- plain: it is not a VerifiedField",
     ):
         assert any(line.startswith(part) for line in lines), part
     assert len(lines) == 20
@@ -281,7 +281,7 @@ def test_everything_that_data_cannot_express_is_named() -> None:
 
 def test_what_is_no_template_class_is_named_in_the_error() -> None:
     for thing in (Part, "Answer", None):
-        with pytest.raises(TemplateError, match="is no template class"):
+        with pytest.raises(TemplateError, match="is not a template class"):
             template_spec(thing)  # type: ignore[arg-type]  # the wrong type is the point
     with pytest.raises(TemplateError, match="it has no VerifiedField"):
         template_spec(create_model("Empty", __base__=BaseAnswer))

@@ -249,7 +249,7 @@ def test_a_strategy_decides_and_what_it_leaves_out_is_a_warning() -> None:
     """)
     assert handle.warnings == (
         "verify_strategy leaves out 'site': verdict and partial credit do not depend on it; "
-        "add FieldCheck('site') where that is not meant",
+        "add FieldCheck('site') if that is not intended",
     )
     filled = fill(handle, {"drug": "aspirin", "brand": None, "site": "heart"})
     verdict = asyncio.run(filled.verify(""))

@@ -167,8 +167,8 @@ def test_conditions_are_given_as_a_list_one_by_one_or_by_name() -> None:
     ("make", "message"),
     [
         (lambda: AllOf("a"), r"needs a list of conditions, such as \[FieldCheck\('drug'\)\], not 'a'"),
-        (lambda: AllOf(["a"]), r"'a' in AllOf is no condition; write FieldCheck\('a'\)"),
-        (lambda: AnyOf(A, 3), r"3 in AnyOf is no condition; use FieldCheck"),
+        (lambda: AllOf(["a"]), r"'a' in AllOf is not a condition; write FieldCheck\('a'\)"),
+        (lambda: AnyOf(A, 3), r"3 in AnyOf is not a condition; use FieldCheck"),
         (lambda: AnyOf(3), r"AnyOf needs a list"),
         (lambda: AllOf([A], conditions=[A]), r"AllOf got its conditions twice"),
         (lambda: AtLeastN(ANYTHING[0]), r"AtLeastN needs a whole number first"),

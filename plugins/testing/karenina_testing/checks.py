@@ -173,7 +173,7 @@ def expecting(
     known = list(dict.fromkeys([*(check.name for check in checks), *absent]))
     for name in expected:
         if name not in known:
-            raise ValueError(f"no check is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+            raise ValueError(f"no check is called {name!r}{did_you_mean(name, known)}; available: {', '.join(known)}")
     return [evolve(c, expected_failure=expected.get(c.name, c.expected_failure)) for c in checks]
 
 

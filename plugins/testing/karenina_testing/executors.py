@@ -127,7 +127,7 @@ def _bounded(subject: _Subject) -> Iterator[Fault]:
         watch = subject.run(lambda job: asyncio.sleep(0.002), concurrency=concurrency)
         if watch.most > concurrency:
             problem = f"{watch.most} jobs were under way at once, where {concurrency} may be"
-            yield Fault(problem, remedy="begin a job when another one has ended")
+            yield Fault(problem, remedy="start a job when another one has ended")
 
 
 @PROMISES.add("concurrent", "As many jobs are under way at once as `concurrency` says, if there are so many.")
@@ -142,7 +142,7 @@ def _used(subject: _Subject) -> Iterator[Fault]:
 def _lazy(subject: _Subject) -> Iterator[Fault]:
     watch = subject.run(lambda job: asyncio.sleep(0.001))
     if watch.ahead > AT_ONCE:
-        problem = f"{watch.ahead} jobs were taken from the iterator before they were begun"
+        problem = f"{watch.ahead} jobs were taken from the iterator before they were started"
         remedy = "take a job only when it can begin: a run of a million jobs must not fill the memory"
         yield Fault(problem, remedy=remedy)
 
@@ -187,7 +187,7 @@ def _raises(subject: _Subject) -> Iterator[Fault]:
     if running:
         yield Fault(f"{running} jobs continued after it had raised", remedy="cancel them and wait for them")
     if len(watch.begun) == JOBS:
-        yield Fault("all other jobs were begun after one had raised", remedy="begin no job after that")
+        yield Fault("all other jobs were started after one had raised", remedy="start no job after that")
 
 
 @PROMISES.add("cancellation", "When it is cancelled, so are its jobs, and it waits for them.")
@@ -216,7 +216,7 @@ def _cancelled(subject: _Subject) -> Iterator[Fault]:
         yield Fault(f"it was cancelled, and {running} jobs continued", remedy=remedy)
 
 
-@PROMISES.add("early-end", "When no more jobs come, those that have begun are done.")
+@PROMISES.add("early-end", "When no more jobs come, those that have started are finished.")
 def _stopped(subject: _Subject) -> Iterator[Fault]:
     watch = _Watch()
 

@@ -120,7 +120,7 @@ def _problem(made: Made) -> Iterator[Fault]:
             f"problem() returned {answers[0]!r} and then {answers[1]!r}", line, "let it look, and change nothing"
         )
     if seconds > LONGEST_PROBLEM:
-        yield Fault(f"problem() took {seconds:.1f} s", line, "look up what is there instead of loading it")
+        yield Fault(f"problem() took {seconds:.1f} s", line, "look up what is installed instead of loading it")
 
 
 @STATE.add("light_problem", "problem() imports nothing heavy and makes no request.")

@@ -150,7 +150,7 @@ def _repeatable(loader: Loader) -> Iterator[Fault]:
             yield loader.fault(f"{name}, read twice, differs: {differs}", "depend on the content alone")
 
 
-@PROMISES.add("inert", "Nothing in a file is executed, and no other is asked for.")
+@PROMISES.add("inert", "Nothing in a file is executed, and no other file is requested.")
 def _inert(loader: Loader) -> Iterator[Fault]:
     for name, data in loader.files.items():
         for text in (data, *_with_payload(data)):

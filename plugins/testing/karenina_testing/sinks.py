@@ -32,9 +32,9 @@ MANY = 12  # results: enough to be in each other's way
 SECRETS = ("karenina-canary-secret-0123456789", 'quoted "canary" \\ caf\u00e9 0123456789')
 WHOLE = "write a record in one piece, or take an asyncio.Lock"
 FLUSH = "write it to disk in `write`, or at the latest in `close`"
-REMEMBER = "look in `open` which ids are there, and leave out results whose metadata.result_id is known"
+REMEMBER = "look in `open` which ids are stored, and leave out results whose metadata.result_id is known"
 REPLACE = "where run.resumed is set, let another result of the same metadata.result_id take the place of the first"
-MEND = "in `open`, keep what is whole of what is there, and take away what a crash cut off"
+MEND = "in `open`, keep the complete part of what is stored, and remove what a crash cut off"
 REDACT = (
     "replace run.secrets in every text, keys of mappings too, before it is encoded: karenina_calls.secrets.redaction"
 )
@@ -151,7 +151,7 @@ def _methods(subject: SinkSubject) -> Iterator[Fault]:
             )
 
 
-@PROMISES.add("keeps", "What is written is there after close.")
+@PROMISES.add("keeps", "What is written is stored after close.")
 def _keeps(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         target.write(examples())
@@ -175,7 +175,7 @@ def _idempotent(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault(problem, "open", REMEMBER)
         if lost := [other for other in others if not twice.count(other)]:
             problem = f"after a new start result {lost[0].metadata.result_id} was gone"
-            yield subject.fault(problem, "open", "append to what is there")
+            yield subject.fault(problem, "open", "append to what is stored")
 
 
 @PROMISES.add("replaces", "In a resumed run another result of an item takes the place of the first.")
@@ -193,7 +193,7 @@ def _replaces(subject: SinkSubject) -> Iterator[Fault]:
         for record in target.stored():
             replaced = isinstance(record, VerificationResult) and id_of(record) == first.metadata.result_id
             if replaced and (differs := difference(again, record)):
-                problem = f"a resumed run replaced a result, and the one before is there: {differs}"
+                problem = f"a resumed run replaced a result, and the previous one is still stored: {differs}"
                 yield subject.fault(problem, "write", REPLACE)
         if lost := [other for other in others if target.count(other) != once.count(other)]:
             problem = f"a resumed run replaced a result, and result {lost[0].metadata.result_id} is not there once"
@@ -269,7 +269,7 @@ def _concurrent(subject: SinkSubject) -> Iterator[Fault]:
             yield subject.fault("results written at the same time are not the same records", "write")
 
 
-@PROMISES.add("crash", "After a crash before `close` it can be used again, and what is written then is there.")
+@PROMISES.add("crash", "After a crash before `close` it can be used again, and what is written then is stored.")
 def _crash(subject: SinkSubject) -> Iterator[Fault]:
     """What lies in the folder before `close` is what a crash leaves; the same target is then used again."""
     first, others = examples()[: MANY // 2], examples()[MANY // 2 :]

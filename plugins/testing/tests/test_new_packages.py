@@ -91,7 +91,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     readme.write_text("mine", "utf-8")
     code, output = typed("stage", "mine", "--into", tmp_path)
     assert (code, readme.read_text("utf-8")) == (1, "mine")
-    assert "is there already" in output
+    assert "already exists" in output
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def test_a_failure_is_shown_in_its_own_words(words: tuple[str, ...], site: Site,
     line = 'from karenina_core.testing import conformance_tests\n\ntest_it = conformance_tests("planted")\n'
     (tmp_path / "test_planted.py").write_text(line, "utf-8")
     shown = pytested(site("planted", SINK), *words, cwd=tmp_path).stdout
-    assert "sink planted breaks planted.keeps: What is written is there after close." not in shown.split("FAILURES")[0]
-    assert "What is written is there after close." in shown
+    assert "sink planted breaks planted.keeps: What is written is stored after close." not in shown.split("FAILURES")[0]
+    assert "What is written is stored after close." in shown
     assert "karenina_planted.py:7" in shown
     assert not re.search(r"karenina_testing\S*:\d+: ", shown), "no traceback leads into the kit"
     assert "Traceback" not in shown

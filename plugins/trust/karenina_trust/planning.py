@@ -53,7 +53,7 @@ class Situation:
             if not 0 <= getattr(self, name) <= 1:
                 raise StatisticsError(f"{name} is {getattr(self, name)!r}; give a share from 0 to 1")
         if not 1 <= self.questions <= self.items:
-            raise StatisticsError(f"{self.items} answers to {self.questions} questions cannot be")
+            raise StatisticsError(f"{self.items} answers to {self.questions} questions are impossible")
 
     @property
     def rate(self) -> float:
@@ -86,7 +86,7 @@ class Situation:
     def width(self, labels: int, design: Design = "random", level: float = 0.95) -> float:
         """Of the interval that so many labels are expected to give, both sides together; Student's t."""
         if not 2 <= labels <= self.items:
-            raise StatisticsError(f"{labels} labels of {self.items} answers cannot be; give 2 to {self.items}")
+            raise StatisticsError(f"{labels} labels of {self.items} answers are impossible; give 2 to {self.items}")
         quantile = t_quantile((1 + fraction(level, "level")) / 2, max(min(labels, self.questions) - 1, 1))
         return 2 * quantile * math.sqrt(self._variance(labels, design))
 
@@ -159,7 +159,7 @@ def assumed(
     passed = sum(judge) / len(judge)
     informed = fraction(sensitivity, "sensitivity") + fraction(specificity, "specificity") - 1
     if informed <= 0:
-        raise StatisticsError("sensitivity and specificity are 1 or less together: such a judge guesses")
+        raise StatisticsError("sensitivity plus specificity is 1 or less: such a judge guesses")
     rate = (passed + specificity - 1) / informed
     if not 0 < rate < 1 or not 0 < passed < 1:
         raise StatisticsError(

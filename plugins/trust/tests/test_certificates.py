@@ -64,7 +64,9 @@ def test_the_five_estimates_stand_side_by_side_and_ppi_plus_is_recommended() -> 
     assert all(estimate.interval is not None for estimate in row.estimates.values())
     assert row.recommended == "ppi++"
     assert row.certified == ppi_plus(found.sample())
-    assert re.search(r"uses the judge as far as it goes with people's labels \(0\.\d\d of its correction\)", row.reason)
+    assert re.search(
+        r"uses the judge as far as it correlates with people's labels \(0\.\d\d of its correction\)", row.reason
+    )
     error = row.certified.standard_error
     assert sum(value**2 for value in row.influence.values()) == pytest.approx(error**2)
 
@@ -77,7 +79,7 @@ def test_the_five_estimates_stand_side_by_side_and_ppi_plus_is_recommended() -> 
         (
             table([1, 0] * 30, dict.fromkeys(range(30), 1.0), ["one"] * 30 + [f"q{n}" for n in range(30)]),
             True,
-            "labels of one question say nothing of others",
+            "labels of one question say nothing about others",
         ),
         (
             table([1, 0] * 30, dict.fromkeys(range(30), 1.0), strata=["a"] * 30 + ["b"] * 30),
@@ -140,7 +142,7 @@ def test_labels_drawn_by_verdict_use_the_judge_without_a_correction() -> None:
     by_verdict = table(found.said, labels, strata=[str(said) for said in found.said])
     row = row_of(by_verdict, drawn=True)
     assert row.recommended == "people"
-    assert "answers were drawn by what the judge says" in row.reason
+    assert "answers were drawn by the judge's outcome" in row.reason
     wide = people_alone(evolve(by_verdict, strata=("all",) * 300).sample()).interval
     assert row.certified is not None
     assert row.certified.interval is not None
@@ -275,7 +277,10 @@ def test_traits_are_certified_as_verdicts_are_and_classes_have_agreement_alone(l
         people=tuple({"ann": "good" if place % 5 else "poor"} for place in range(100)),
     )
     row = row_of(words, drawn=True)
-    assert (row.recommended, row.reason) == (None, "classes have no mean; see how far the judge agrees with people")
+    assert (row.recommended, row.reason) == (
+        None,
+        "classes have no mean; look at the agreement of the judge with people",
+    )
     assert row.agreement["percent"].value == pytest.approx(0.5)
     assert "sensitivity" not in row.agreement
 
@@ -341,7 +346,7 @@ def test_labels_by_hand_give_agreement_and_no_rate(
     assert not (tmp_path / "c.json").exists()
     (tmp_path / "c.json").write_text("{}", "utf-8")
     again = command("certify", labelled_run.path, *own, "-o", tmp_path / "c.json")
-    assert f"{tmp_path / 'c.json'} is of earlier labels: remove it." in again.output
+    assert f"{tmp_path / 'c.json'} belongs to earlier labels: remove it." in again.output
     printed = command("certify", labelled_run.path, *own, "--json").output
     (row,) = json.loads(printed[: printed.rindex("}") + 1])["rows"]
     assert (row["recommended"], row["labels"], row["estimates"]) == (None, 30, {})
@@ -356,14 +361,16 @@ def test_a_certificate_needs_labels_of_this_run(labelled_run: Any, command: Call
     assert "the results" in command("certify", tmp_path / "nowhere").output
     (tmp_path / "else.json").write_text("{}", "utf-8")
     said = command("certify", labelled_run.path, "--labels", tmp_path / "else.json").output
-    assert "is no file of labels: it has no 'labels'; karenina label" in said
+    assert "is not a file of labels: it has no 'labels'; karenina label" in said
     empty = tmp_path / "empty.json"
     command("label", labelled_run.path, "--labels", empty, "--n", "5", "--annotator", "ann", typed="q\n")
     assert "nothing is labelled yet" in command("certify", labelled_run.path, "--labels", empty).output
     content = json.loads(empty.read_text("utf-8"))
     content["plan"]["population"] = "0" * 16
     empty.write_text(json.dumps(content), "utf-8")
-    assert "the run has other answers than when" in command("certify", labelled_run.path, "--labels", empty).output
+    assert (
+        "the answers of the run have changed since" in command("certify", labelled_run.path, "--labels", empty).output
+    )
 
 
 @pytest.mark.parametrize(

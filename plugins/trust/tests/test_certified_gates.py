@@ -106,7 +106,7 @@ def test_a_change_makes_every_gate_on_its_certificate_fail(
         shutil.copy(certified.path / name, tmp_path / "again" / name)
     labels = command("certify", tmp_path / "again")
     assert labels.exit_code == 1
-    assert "made beside another judge, prompt, template or rubric" in labels.output
+    assert "made with another judge, prompt, template or rubric" in labels.output
     named = {"judge": ["--judges", "manual=another"], "model": ["--models", "manual=another"]}.get(what, [])
     gate = ("--set", "plugins.certificates.max_drop=1")
     compared = command("compare", certified.path, tmp_path / "again", "--unchanged", *named, *gate)
@@ -297,20 +297,20 @@ def test_the_report_shows_the_certificate_and_says_where_it_does_not_hold(
     assert done.exit_code == 0
     row = read_certificate(run / "certificate.json").rows[0]
     assert f"{row.value:.3f} ({row.low:.3f} to {row.high:.3f})" in page
-    assert "does not hold any more" not in page
+    assert "no longer holds" not in page
     lines = (run / "results.jsonl").read_text("utf-8").splitlines(keepends=True)
     (run / "results.jsonl").write_text("".join(lines[1:]), "utf-8")
     command("report", run)
     said = (run / "report.html").read_text("utf-8")
-    assert "This certificate does not hold any more: it is of other results than those in" in said
+    assert "This certificate no longer holds: it is for other results than those in" in said
     fingerprint = json.loads((run / "fingerprint.json").read_text("utf-8"))
     fingerprint["settings"]["features"] = ["abstention"]
     (run / "fingerprint.json").write_text(json.dumps(fingerprint), "utf-8")
     command("report", run)
-    assert "This certificate does not hold any more: the setting features" in (run / "report.html").read_text("utf-8")
+    assert "This certificate no longer holds: the setting features" in (run / "report.html").read_text("utf-8")
     (run / "certificate.json").write_text("{}", "utf-8")
     command("report", run)
-    assert "is no certificate" in (run / "report.html").read_text("utf-8")
+    assert "is not a certificate" in (run / "report.html").read_text("utf-8")
     (run / "certificate.json").unlink()
     command("report", run)
     assert "Certified" not in (run / "report.html").read_text("utf-8")

@@ -205,7 +205,7 @@ def test_a_run_of_the_same_templates_shows_the_check_in_its_report(tmp_path: Pat
         for file, model, why in (
             (benchmark(other, "farrow"), "m", "has none of the questions that are checked"),
             (changed.save(other / "changed.jsonld"), "m", "has another template of 'cystic'"),
-            (path, "stranger", "openai_endpoint:stranger is no judge of"),
+            (path, "stranger", "openai_endpoint:stranger is not a judge of"),
         ):
             refused = karenina("judge", "check", file, *judge_arguments(server, model), "--for", run)
             assert (refused.exit_code, why in refused.stderr, server.count) == (1, True, asked), refused.stderr
@@ -218,7 +218,7 @@ def test_a_run_of_the_same_templates_shows_the_check_in_its_report(tmp_path: Pat
     assert f"{misread['rate']:.1%}" in shown
     assert "cystic: year" in shown
     assert "cystic: gene" not in shown
-    assert "does not hold any more" not in shown
+    assert "no longer holds" not in shown
     assert "other settings" not in shown
     fingerprint = json.loads((run / "fingerprint.json").read_text("utf-8"))
     fingerprint["models"]["parsing"]["openai_endpoint:m"]["temperature"] = 1.5
@@ -233,9 +233,9 @@ def test_a_run_of_the_same_templates_shows_the_check_in_its_report(tmp_path: Pat
     )
     fingerprint["settings"]["features"] = ["abstention"]
     (run / "fingerprint.json").write_text(json.dumps(fingerprint), "utf-8")
-    assert sections(run)[0].before[-1].startswith("This check does not hold any more: the setting features was")
+    assert sections(run)[0].before[-1].startswith("This check no longer holds: the setting features was")
     (run / "fingerprint.json").unlink()
-    assert "does not hold any more" in sections(run)[0].before[-1]
+    assert "no longer holds" in sections(run)[0].before[-1]
     assert "has no fingerprint.json, which says what its judge" in sections(run)[0].before[-1]
     (run / NAME).write_text("{}", "utf-8")
     assert f"{run / NAME} cannot be read: 'judges'" in sections(run)[0].before[0]

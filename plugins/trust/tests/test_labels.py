@@ -88,7 +88,7 @@ def test_strata_are_what_judges_say_and_errors_are_in_none() -> None:
     }
     with pytest.raises(ConfigError, match="no answer that a judge has judged"):
         draw([], 5)
-    with pytest.raises(ConfigError, match="makes no strata; there is: outcome"):
+    with pytest.raises(ConfigError, match="makes no strata; available: outcome"):
         draw(found, 5, ["colour"])
     with pytest.raises(ConfigError, match=r"2 strata need 4 labels at least; draw more \(--n 4\)"):
         draw(answers([True, False] * 5), 3, ["outcome"])
@@ -110,7 +110,7 @@ def test_a_person_sees_neither_models_nor_verdicts_and_continues_where_they_ende
     first = command(*begin, typed="right\nnonsense\nw\n?\nq\n")
     assert first.exit_code == 0, first.output
     assert "3 answers labelled" in first.output
-    assert "'nonsense' is no verdict: type right or wrong" in first.output
+    assert "'nonsense' is not a verdict: type right or wrong" in first.output
     assert "BCL2, 200 mg" in first.output  # the reference answer, beside a verdict
     assert not {word for word in ("manual", "passed", "failed", "outcome") if word in first.output}
     file = read_labels(run / "labels.json")
@@ -122,7 +122,7 @@ def test_a_person_sees_neither_models_nor_verdicts_and_continues_where_they_ende
     again = command(*begin)
     assert "0 answers labelled" in again.output
     fields = command("label", run, "--annotator", "ann", "--what", "fields", typed="-\nmuch\n200\nq\n")
-    assert "What does it say of gene: The gene that the response names (str)?" in fields.output
+    assert "What does it say about gene: The gene that the response names (str)?" in fields.output
     assert "'much' is not a number" in fields.output
     assert "BCL2, 200 mg" not in fields.output  # what it should say is not shown to who reads what it says
     file = read_labels(run / "labels.json")
@@ -185,12 +185,12 @@ def test_a_sheet_that_does_not_fit_is_refused_whole(run: Path, command: Callable
     done = command("label", run, "--import", sheet)
     assert done.exit_code == 1
     for text in (
-        "row 2, column 'verdict': 'perhaps' is no verdict",
+        "row 2, column 'verdict': 'perhaps' is not a verdict",
         "row 3, column 'item': ",
         "was not drawn; its label would say nothing of the others",
-        "row 4, column 'item': '0123456789abcdef' is no answer of this run",
+        "row 4, column 'item': '0123456789abcdef' is not an answer of this run",
         "row 5, column 'annotator': it is blank; say who labelled",
-        "row 6, column 'field colour': no judge of this run says anything of it",
+        "row 6, column 'field colour': no judge of this run says anything about it",
     ):
         assert text in done.output, done.output
     assert read_labels(run / "labels.json").labels == ()
@@ -281,7 +281,7 @@ def test_labels_stay_with_their_plan_and_their_run(run: Path, command: Callable[
     (run / "labels.json").write_text("{}", "utf-8")
     broken = command("label", run, "--annotator", "ann")
     assert broken.exit_code == 1
-    assert "is no file of labels" in broken.output
+    assert "is not a file of labels" in broken.output
 
 
 def test_the_id_of_an_answer_changes_with_its_text() -> None:

@@ -161,7 +161,7 @@ def test_no_panel_without_two_judges_of_an_answer(tmp_path: Path, second: str) -
         ((), "has no verdict"),
         ((Label(item="x", annotator="a", target="trait:y", value=3),), "has no verdict"),
         ((Label(item="x", annotator="a", target="verdict", value=True),), "no label in"),
-        (None, "is no file of labels"),
+        (None, "is not a file of labels"),
     ],
 )
 def test_labels_that_say_nothing_of_these_answers_are_refused(tmp_path: Path, said: Any, problem: str) -> None:

@@ -60,16 +60,17 @@ class TemplatePart(ResultPart):
     regex_overall_success: bool | None = None
     regex_extraction_results: Mapping[str, Any] | None = None
     embedding_check_performed: bool = False
-    """Whether there were wrong texts to compare, also where the embedder failed."""
+    """Whether there were wrong texts to compare, even if the embedder failed."""
     embedding_similarity_score: float | None = None
-    """The lowest similarity among them; None where there were none, or the embedder failed."""
+    """The lowest similarity among them; None if there were none, or the embedder failed."""
     embedding_override_applied: bool = False
     embedding_model_used: str | None = None
     ungrounded_values: tuple[str, ...] = field(default=(), converter=texts)
-    """Fields with a value that is nowhere in the text that the judge read, as code finds; a mark, no verdict.
-    Truth values, choices and what an agent found are not looked for."""
+    """Fields whose value does not occur in the text that the judge read, checked by code; a mark, not a verdict. Truth
+    values, choices and findings of an agent are not checked."""
     judge_channel: str | None = None
-    """How the judge was asked for structure: json_schema, tool_call, json_object or text; None where it was not."""
+    """How structured output was requested from the judge: json_schema, tool_call, json_object or text; None if it was
+    not."""
     judge_repairs: int = 0
     """How often the judge was shown a mistake and asked again."""
     investigation_trace: str | None = None
@@ -79,8 +80,8 @@ class TemplatePart(ResultPart):
     dynamic_parsing_performed: bool = False
     """Whether the judge was to decide if an agent is needed (`agentic_parsing_trigger` is `dynamic`)."""
     dynamic_parse_decision: str | None = None
-    """`direct`: the final message gave the values; `escalated`: an agent was sent; `answer_error_null`: the final
-    message is only the error of a connection to an API, so that every field is null."""
+    """`direct`: the final message gave the values; `escalated`: an agent was used; `answer_error_null`: the final
+    message is only an API connection error, so every field is null."""
     dynamic_decision_reasoning: str | None = None
     _generation: GenerationPart | None = field(default=None, eq=False, repr=False)
     _checks: ChecksPart | None = field(default=None, eq=False, repr=False)
@@ -126,10 +127,10 @@ class DeepJudgmentPart(ResultPart):
     deep_judgment_excerpt_retry_count: int = 0
     attributes_without_excerpts: tuple[str, ...] = field(default=(), converter=texts)
     attributes_with_invented_excerpts: tuple[str, ...] = field(default=(), converter=texts)
-    """Those of them for which the judge gave quotations to the end, none of which is in the text; of the others it had
-    nothing to quote."""
+    """Attributes without excerpts for which even the judge's last reply gave only quotations that are not in the text;
+    for the others it had nothing to quote."""
     values_beyond_excerpts: tuple[str, ...] = field(default=(), converter=texts)
-    """Attributes with a text, number or date that is in none of their excerpts; looked for with
+    """Attributes with a text, number or date that is in none of their excerpts; checked with
     `deep_judgment_bind_values`."""
     deep_judgment_search_enabled: bool = False
     hallucination_risk_assessment: Mapping[str, str] | None = None
@@ -154,32 +155,33 @@ class DeepJudgmentRubricPart(ResultPart):
     order: ClassVar[int] = 50
     has_columns: ClassVar[bool] = True
     deep_judgment_rubric_performed: bool = False
-    """Whether some trait was to be judged deeply, whatever became of it; one that was skipped does not count."""
+    """Whether some trait was due for deep judgment, whatever the result; a skipped trait does not count."""
     extracted_rubric_excerpts: Mapping[str, Any] = field(factory=dict)
     """By trait, a list of `{"text", "confidence", "similarity_score", "start", "end", "explanation", "left_out",
-    "search_results", "search_error", "hallucination_risk", "hallucination_justification"}`, without what is not known.
-    An entry with an empty text explains why there is none; `left_out` lists asides of the passage that the quotation
+    "search_results", "search_error", "hallucination_risk", "hallucination_justification"}`, without unknown values. An
+    entry with an empty text explains why there is none; `left_out` lists asides of the passage that the quotation
     lacks."""
     rubric_trait_reasoning: Mapping[str, str] = field(factory=dict)
-    """By trait, where the judgment came that far."""
+    """By trait, if the judgment came that far."""
     deep_judgment_rubric_scores: Mapping[str, Any] = field(factory=dict)
-    """Scores of the traits that were to be judged deeply, as in `llm_trait_scores`; None for those that failed."""
+    """Scores of the traits that were due for deep judgment, as in `llm_trait_scores`; None for those that failed."""
     standard_rubric_scores: Mapping[str, Any] = field(factory=dict)
-    """Scores that `llm` traits have in the standard way: of the other ones, and with
-    `deep_judgment_rubric_standard_scores` of those that were judged deeply too, for comparison."""
+    """Standard scores of `llm` traits: of those without deep judgment, and with `deep_judgment_rubric_standard_scores`
+    also of those with it, for comparison."""
     trait_metadata: Mapping[str, Any] = field(factory=dict)
-    """By trait that was to be judged deeply: `stages_completed` (list of names), `model_calls`, `had_excerpts`,
-    `excerpt_retry_count`, `excerpt_validation_failed` (whether the last reply offered quotations and none of them
-    is in the text), and where there are any `warnings` (list of texts) and `error` (why there is no score)."""
+    """By trait due for deep judgment: `stages_completed` (list of names), `model_calls`, `had_excerpts`,
+    `excerpt_retry_count`, `excerpt_validation_failed` (whether the last reply offered quotations and none of them is in
+    the text), and if there are any, `warnings` (list of texts) and `error` (why there is no score)."""
     traits_without_valid_excerpts: tuple[str, ...] = field(default=(), converter=texts)
-    """Traits for which quotations were wanted and the judge, asked to the end, gave none that is in the text; never
-    one of which the judge could not be reached or read."""
+    """Traits for which the judge, after all retries, gave no quotation that is in the text; traits for which the judge
+    could not be reached or read are not listed."""
     rubric_hallucination_risk_assessment: Mapping[str, Any] = field(factory=dict)
-    """By trait of which some quotation was assessed: `{"overall_risk": the highest, "per_excerpt_risks": [...]}`. The
-    list has one entry per quotation, in the order of `extracted_rubric_excerpts`: `none`, `low`, `medium` or `high`,
-    and None where that quotation was not assessed."""
+    """By trait with some assessed quotation: `{"overall_risk": the highest, "per_excerpt_risks": [...]}`. The list has
+    one entry per quotation, in the order of `extracted_rubric_excerpts`: `none`, `low`, `medium` or `high`, and None if
+    that quotation was not assessed."""
     total_deep_judgment_model_calls: int = 0
-    """Sum of `model_calls`: calls of the judge, with retries and corrections of a reply, without repeated requests."""
+    """Sum of `model_calls`: calls of the judge, including retries and corrections of a reply, without repeated
+    requests."""
     total_traits_evaluated: int = 0
     """Traits that were judged deeply and have a score."""
     total_excerpt_retries: int = 0

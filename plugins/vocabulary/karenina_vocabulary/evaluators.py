@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 AnyTrait = TypeVar("AnyTrait", bound=RubricTrait)
 TraitState = Literal["ok", "invalid", "missing", "error", "skipped"]
-"""`ok`: there is a score. `invalid`: what was replied is no score of this trait. `missing`: nothing was replied about
-it. `error`: it could not be evaluated. `skipped`: it was not to be evaluated."""
+"""`ok`: there is a score. `invalid`: the reply is not a score of this trait. `missing`: nothing was replied about it.
+`error`: it could not be evaluated. `skipped`: it was not due for evaluation."""
 CACHED_FROM = 4_000
 """Characters of an answer from which calls that begin alike take their turns. Providers keep no beginning of a prompt
 that is shorter than 1,024 tokens: https://platform.openai.com/docs/guides/prompt-caching."""

@@ -132,7 +132,7 @@ class DeepJudgmentRubricSettings(Section):
     deep_judgment_rubric_fuzzy_match_threshold_default: float = fraction(0.80)
     deep_judgment_rubric_excerpt_retry_attempts_default: int = whole(2, least=0)
     deep_judgment_rubric_search_tool: Any = setting("tavily", search_tool, write=tool_name)
-    """The search tool of traits whose own settings switch the search on."""
+    """The search tool of traits whose own settings switch search on."""
 
     def check_settings(self) -> Iterable[Problem]:
         if self.deep_judgment_rubric_mode == "custom" and self.deep_judgment_rubric_config is None:

@@ -114,13 +114,13 @@ class RubricPart(ResultPart):
     has_columns: ClassVar[bool] = True
     rubric_evaluation_performed: bool = False
     rubric_evaluation_strategy: str | None = None
-    """How traits of the type `llm` were asked for: `batch` or `sequential`."""
+    """How traits of the type `llm` were requested: `batch` or `sequential`."""
     rubric_used_full_trace: bool | None = None
     """Whether traits were scored on the whole trace instead of the final message."""
     llm_trait_scores: Mapping[str, Any] = field(factory=dict)
     """True or False, a number, or the index of a class; template kinds as `trait.field`."""
     llm_trait_labels: Mapping[str, str] = field(factory=dict)
-    """The class names of literal traits; where the index is -1, why there is none."""
+    """The class names of literal traits; if the index is -1, why there is none."""
     regex_trait_scores: Mapping[str, Any] = field(factory=dict)
     callable_trait_scores: Mapping[str, Any] = field(factory=dict)
     metric_trait_scores: Mapping[str, Any] = field(factory=dict)
@@ -133,7 +133,7 @@ class RubricPart(ResultPart):
     extra_trait_scores: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     """`{type: {trait: score}}` for trait types of other packages."""
     trait_details: Mapping[str, Mapping[str, Any]] = field(factory=dict)
-    """`{trait: {name: value}}`: what an evaluator says beside the score; columns of reports."""
+    """`{trait: {name: value}}`: what an evaluator reports beside the score; columns of reports."""
     trait_scales: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     """`{trait: {"type", "higher_is_better", "kind", ...}}`: what a score means, without the benchmark at hand."""
     trait_states: Mapping[str, Any] = field(factory=dict)

@@ -118,9 +118,9 @@ def test_a_dynamic_trait_needs_words_for_its_concept(summary: str | None, descri
 
 def test_a_rubric_holds_traits_where_they_belong() -> None:
     trait: Any = LLMRubricTrait(name="x", kind="boolean")
-    with pytest.raises(ValueError, match="'x' is in regex_traits; it belongs into llm_traits"):
+    with pytest.raises(ValueError, match="'x' is in regex_traits; it belongs in llm_traits"):
         Rubric(regex_traits=[trait])
-    with pytest.raises(ValueError, match="which is no rubric trait"):
+    with pytest.raises(ValueError, match="which is not a rubric trait"):
         Rubric(llm_traits=["x"])  # type: ignore[list-item]  # the mistake
     with pytest.raises(ValueError, match="sets no type_name"):
         Rubric(extra_traits=[RubricTrait(name="x")])

@@ -124,7 +124,7 @@ def _agreement(name: str, answers: Answers, strong: Sequence[str]) -> Iterator[F
         return  # a mistake is made more often by models that know less; the truth is not
     message = (
         f"{often} of {len(strong)} models that pass most of the others agree on {answers.shown[key]!r} "
-        f"for {of_field!r}, against the expected value; look it up"
+        f"for {of_field!r}, against the expected value; check it"
     )
     yield Finding(question_id=name, check="agreement against it", severity="suspect", message=message)
 

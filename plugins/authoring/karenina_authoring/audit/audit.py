@@ -72,7 +72,7 @@ async def audit(
     found += duplicates(benchmark.questions, expected)
     answers = Answers.of(benchmark, results)
     found += answer_findings(answers)
-    notes = [f"{plural(len(ids), 'template')} not looked at: {reason}" for reason, ids in unread.items()]
+    notes = [f"{plural(len(ids), 'template')} not checked: {reason}" for reason, ids in unread.items()]
     if answers.other:
-        notes.append(f"{plural(answers.other, 'result')} left out: the benchmark has not the items that they are of")
+        notes.append(f"{plural(answers.other, 'result')} left out: the benchmark does not have their items")
     return Audit(questions=len(benchmark), items=ranked(found), notes=tuple(notes))

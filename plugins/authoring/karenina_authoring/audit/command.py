@@ -23,16 +23,16 @@ from karenina_cli.options.sections import examples
     multiple=True,
     metavar="DIR",
     type=FILE,
-    help="A run of this benchmark, or a results.jsonl: what its models answered is looked at, too. Repeatable.",
+    help="A run of this benchmark, or a results.jsonl: the answers of its models are checked, too. Repeatable.",
 )
-@click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, to look at them too.")
-@click.option("--strict", is_flag=True, help="Exit with 4 where an item is a fault or suspect.")
+@click.option("--trust", is_flag=True, help="Run this file's Python templates in this process, to check them too.")
+@click.option("--strict", is_flag=True, help="Exit with 4 if an item is a fault or suspect.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="SHEET",
-    help="Write the benchmark there, .xlsx, .csv, .tsv or .jsonl, with a column audit.",
+    help="Write the benchmark to this .xlsx, .csv, .tsv or .jsonl file, with a column audit.",
 )
 @json_option
 @click.pass_context
@@ -46,14 +46,14 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """List the items of BENCHMARK that deserve a look, the worst first, with reasons.
+    """List the items of BENCHMARK that should be checked, worst first, with reasons.
 
-    Looked for are duplicates, answers in questions, templates that contradict the reference answer, that refuse their
-    own expected values or accept anything, and fields on which no verdict depends. With --run also items that all
-    models pass or none does, that weaker models pass more often, and whose expected value the strong models contradict
-    with one voice. No model is called.
+    It looks for duplicates, answers in questions, templates that contradict the reference answer, refuse their own
+    expected values or accept anything, and fields on which no verdict depends. With --run it also looks for items that
+    all models pass or none does, items that weaker models pass more often, and items whose expected value the strong
+    models unanimously contradict. No model is called.
 
-    fault: wrong as it is written. suspect: probably wrong. note: perhaps meant so.
+    fault: wrong as it is written. suspect: probably wrong. note: perhaps intended.
     """
     from .printed import print_audit
 

@@ -95,6 +95,6 @@ def _parts(benchmark: Benchmark, found: Audit) -> list[Part]:
             for finding in item.findings
         ]
         parts.append(Table(("rank", "question", "check", "why"), rows, TITLES[severity]))
-    parts.append(listing("Not looked at", [(text,) for text in found.notes]))
+    parts.append(listing("Not checked", [(text,) for text in found.notes]))
     counts = [f"{count} {severity}{'s' * (count != 1)}" for severity, count in _counts(found).items() if count]
     return [*parts, f"Items with findings: {', '.join(counts)}" if counts else "Nothing was found."]

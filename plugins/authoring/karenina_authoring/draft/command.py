@@ -28,39 +28,44 @@ class DraftCommand(VerifyCommand):
 )
 @click.argument("benchmark", type=FILE)
 @click.option(
-    "-o", "--output", type=FILE, required=True, metavar="FILE", help="The benchmark; one that is there is replaced."
+    "-o",
+    "--output",
+    type=FILE,
+    required=True,
+    metavar="FILE",
+    help="The benchmark to write; an existing file is replaced.",
 )
 @one_model_options
 @configuration_options
 @click.option(
     "--questions",
     metavar="0-5,7|ID,...",
-    help="Only these: positions counted from 0, ranges with both ends, or ids.",
+    help="Only these: positions counted from 0, inclusive ranges, or ids.",
 )
-@click.option("--estimate", is_flag=True, help="Only say how many calls, tokens and US dollars it will take.")
+@click.option("--estimate", is_flag=True, help="Only estimate the calls, tokens and cost; no call is made.")
 @click.option(
     "--journal",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where every reply is kept, so that none is paid for twice. Default: beside FILE, FILE.drafts.",
+    help="The folder that keeps every reply, so that none is paid for twice. Default: FILE.drafts.",
 )
 @click.option(
     "--sheet",
     type=FILE,
     metavar="FILE",
-    help="Also write the sheet for reviewers, once nothing is left to be drafted: .xlsx, .csv, .tsv or .jsonl; see "
+    help="Also write the sheet for reviewers, once all drafts are done: .xlsx, .csv, .tsv or .jsonl; see "
     "`karenina benchmark review`.",
 )
-@limit_options("the drafts may cost, those of earlier commands with this journal included")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@limit_options("the drafts may cost, including those of earlier commands with this journal")
+@click.option("--quiet", is_flag=True, help="Show no progress on stderr.")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     """Have a model draft a template for every question of BENCHMARK that has a reference answer and no template.
 
-    BENCHMARK may be a sheet. Every draft is put to the proof by code; what the proof finds is shown to the model once.
-    No draft is finished: a person accepts it with `karenina benchmark review`. Every reply is kept before it is used:
-    type the same again to continue after an interruption, and nothing is paid for twice.
+    BENCHMARK may be a sheet. Code proves every draft, and the findings are shown to the model once. No draft is
+    finished: a person accepts it with `karenina benchmark review`. Every reply is kept before it is used: run the same
+    command again to continue after an interruption; nothing is paid for twice.
 
     Exit codes: 0 every draft is proven, 3 some questions could not be drafted (an error, or the budget), 4 some drafts
     are not proven, 1 could not run, 2 wrong usage, 74 the journal cannot be written, 130 interrupted.

@@ -43,7 +43,7 @@ class Unasked:
 
     async def enter(self, call: StoredCall) -> Place:
         self.calls.append(call)
-        raise PortError("nothing is asked for an estimate", kind="budget", final=True)
+        raise PortError("an estimate makes no calls", kind="budget", final=True)
 
 
 @frozen(kw_only=True)
@@ -70,7 +70,7 @@ class Estimate:
         cost = "unknown cost: give the model input_cost_per_token and output_cost_per_token"
         if self.cost_usd is not None:
             cost = f"{self.cost_usd[0]:.4f} to {self.cost_usd[1]:.4f} US dollars"
-        repairs = f", and up to {most - least} more where a template is not proven at once" if most > least else ""
+        repairs = f", and up to {most - least} more if templates are not proven at once" if most > least else ""
         return [
             f"{plural(self.questions, 'question')} to draft: {plural(least, 'call')}{repairs}",
             f"{_range(self.input_tokens)} tokens in, {_range(self.output_tokens)} tokens out",

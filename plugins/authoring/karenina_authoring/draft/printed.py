@@ -66,14 +66,14 @@ def _code(drafts: Drafts) -> int:
     for line in drafts.notes:
         note(f"Note: {line}")
     if "not_drafted" in states:
-        note("To draft the rest, type the same again: what is paid for is not asked again.")
+        note("To draft the rest, run the same command again: no paid call is repeated.")
     return GATE_FAILED if "not_proven" in states else SOME_FAILED if "not_drafted" in states else OK
 
 
 def _check_files(app: Karenina, benchmark: Benchmark, output: Path, sheet: Path | None) -> None:
     """Raises BenchmarkError where what is paid for could not be written."""
     if sheet is not None and sheet.exists():
-        raise BenchmarkError(f"{sheet} is there already, perhaps with decisions; choose another name, or remove it")
+        raise BenchmarkError(f"{sheet} already exists, perhaps with decisions; choose another name, or remove it")
     for file in (output, sheet):
         if file is None:
             continue
@@ -128,7 +128,7 @@ def _carried_out(
             return runner.run(attended(work, progress, folder, RunControl(), "the same again"))
     except (KeyboardInterrupt, asyncio.CancelledError):
         done = f"interrupted: {progress.done} of {plural(progress.total, 'question')} are done, kept in {folder}"
-        raise Interrupted(f"{done}\nTo continue, type the same again: what is paid for is not asked again.") from None
+        raise Interrupted(f"{done}\nTo continue, run the same command again: no paid call is repeated.") from None
 
 
 def _document(drafts: Drafts, output: Path, sheet: Path | None) -> dict[str, Any]:
@@ -150,14 +150,14 @@ def _parts(benchmark: Benchmark, drafts: Drafts, output: Path, sheet: Path | Non
         return [NOTHING, f"{output}: {plural(len(benchmark), 'question')}"]
     why = [(draft.question.id, inline(reason, 300)) for draft in drafts.found for reason in draft.reasons]
     review = f"karenina benchmark review {shlex.quote(str(output))}"
-    nxt = f"A draft is not run before a person has accepted it: {review} --sheet review.xlsx"
+    nxt = f"A person has to accept a draft before it is run: {review} --sheet review.xlsx"
     if sheet is not None:
         nxt = f'Write accept, edit or reject into "review decision" of {sheet}, and type: {review} --apply '
         nxt += shlex.quote(str(sheet))
     return [
         Table(("question", "state", "fields", "wrong values rejected", "other forms accepted"),
               [_row(draft) for draft in drafts.found], "Drafts"),
-        Table(("question", "why"), why, "What is to be looked at"),
+        Table(("question", "why"), why, "To check"),
         f"{plural(len(drafts.found), 'question')}, {', '.join(listed)}",
         _paid(drafts),
         f"{output}: {plural(len(benchmark), 'question')}",
@@ -177,4 +177,4 @@ def _row(draft: Draft) -> tuple[str, ...]:
 def _paid(drafts: Drafts) -> str:
     paid = drafts.spent or {}
     cost = "unknown cost" if paid["cost_usd"] is None else f"{paid['cost_usd']:.4f} US dollars"
-    return f"Paid in all with this journal: {plural(paid['calls'], 'call')}, {paid['tokens']['total']} tokens, {cost}"
+    return f"Total cost with this journal: {plural(paid['calls'], 'call')}, {paid['tokens']['total']} tokens, {cost}"

@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 @click.option(
     "--questions",
     metavar="0-5,7|ID,...",
-    help="Only these: positions counted from 0, ranges with both ends, or ids.",
+    help="Only these: positions counted from 0, inclusive ranges, or ids.",
 )
 @click.option(
     "--write",
     is_flag=True,
-    help="Keep the figures in the file, and mark questions as not finished whose template leaks or cannot fail.",
+    help="Store the figures in the file, and mark questions whose template leaks or cannot fail as not finished.",
 )
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
-    """Put every template of BENCHMARK to the proof: it has to accept its own expected values, to reject values that are
-    wrong in sign, order of magnitude, unit, by one, by negation, by a neighbouring name or a missing part, to accept
-    the right values in other forms, and to give nothing away. No model is called.
+    """Prove every template of BENCHMARK: it has to accept its own expected values, reject values that are wrong in
+    sign, order of magnitude, unit, by one, by negation, by a neighbouring name or a missing part, accept the right
+    values in other forms, and give nothing away. No model is called.
 
     Exit code 1: a template cannot be used, or the file cannot be written. 4: a template is not proven, or was not
     checked, or no question has one.

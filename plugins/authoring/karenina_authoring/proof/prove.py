@@ -32,7 +32,7 @@ REMEDIES: Mapping[str, str] = {
     **dict.fromkeys(("negation", "neighbouring_entity", "partial", "empty"), "compare it as a whole, with AliasMatch"),
     **dict.fromkeys(("partial_list", "reordered"), "compare the whole list"),
     SWAPPED: "compare each field with its own expected value",
-    EVERYTHING: "the strategy has to need at least one field",
+    EVERYTHING: "the strategy must require at least one field",
 }
 """What may be done about a wrong value that is accepted, by its kind."""
 ADVICE: Mapping[str, str] = {

@@ -133,7 +133,7 @@ def _tables(benchmark: BenchmarkData, found: Sequence[Proof]) -> list[Part]:
     ]
     return [
         Table(COLUMNS, rows, "Proofs"),
-        Table(("question", "why"), why, "What is to be done"),
+        Table(("question", "why"), why, "To fix"),
         Table(("question", "field", "why"), left_out, "Fields that were left out"),
     ]
 

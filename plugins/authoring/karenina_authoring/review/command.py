@@ -27,9 +27,7 @@ from karenina_cli.options.sections import examples
     metavar="DIR",
     help="With --sheet: a run of this benchmark for the audit. Repeatable.",
 )
-@click.option(
-    "-o", "--output", type=FILE, metavar="FILE", help="With --apply: where the benchmark goes. Default: BENCHMARK."
-)
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="With --apply: the file to write. Default: BENCHMARK.")
 @click.option(
     "--version", metavar="TEXT", help="With --apply: its new version. Default: the last number of the old one, plus 1."
 )
@@ -48,9 +46,9 @@ def command(
     """Write the items of BENCHMARK into a sheet, with their state, proof and audit, and blank columns for a reviewer;
     or apply what was decided there: accept, edit or reject in the column "review decision".
 
-    accept: the item is finished. edit: the cells of the row take the place of the item, which is finished. reject: it
-    is not finished. An item whose template has a fault is never finished. The version of the benchmark, the digests of
-    its items and what changed are kept in the file.
+    accept: the item is finished. edit: the cells of the row replace the item, which is finished. reject: it is not
+    finished. An item whose template has a fault is never finished. The version of the benchmark, the digests of its
+    items and what changed are kept in the file.
 
     Exit code 1: a row cannot be applied; then none is.
     """

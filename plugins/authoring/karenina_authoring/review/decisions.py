@@ -139,7 +139,7 @@ def _check(benchmark: Benchmark, sheet: BenchmarkData) -> None:
         word = _cell(row, DECISION).casefold()
         if word and word not in DECISIONS:
             hint = did_you_mean(word, DECISIONS)
-            problems.append(f"{row.id}: {word!r} is no decision{hint}; write accept, edit or reject")
+            problems.append(f"{row.id}: {word!r} is not a decision{hint}; write accept, edit or reject")
         elif word and row.id not in benchmark:
             problems.append(f"{row.id}: the benchmark has no such question; leave the ids as they are")
         elif word and (known := _cell(row, ITEM)) and known != benchmark.question(row.id).digest:

@@ -28,7 +28,7 @@ from .decisions import DECISIONS, Review, applied
 def write_sheet(path: Path, sheet: Path, runs: Sequence[Path], *, trust: bool, as_json: bool) -> None:
     """Raises BenchmarkError, also where the sheet is there: somebody may have written into it."""
     if sheet.exists():
-        raise BenchmarkError(f"{sheet} is there already, perhaps with decisions; choose another name, or remove it")
+        raise BenchmarkError(f"{sheet} already exists, perhaps with decisions; choose another name, or remove it")
     with own_stdout() as out:
         app = Karenina.installed()
         benchmark = Benchmark.load(path, app=app)
@@ -93,7 +93,7 @@ def _parts(review: Review, before: str, output: Path) -> list[Part]:
         end = f"{output}: version {before} became {review.benchmark.version} ({', '.join(listed)})"
     return [
         Table(("question", "decision", "changed", "by", "remark"), rows, "Decisions"),
-        listing("Changed in the sheet without a decision, and not taken over", [(name,) for name in review.ignored]),
+        listing("Changed in the sheet without a decision, and ignored", [(name,) for name in review.ignored]),
         f"Without a decision: {plural(len(review.undecided), 'question')}",
         end,
     ]

@@ -243,7 +243,7 @@ class AgentProgram:
             message: dict[str, Any] = json.loads(text)
         except (ValueError, RecursionError) as error:
             raw = self.without_secrets(text.decode(errors="replace"))
-            raise PortError("the program wrote a message that is no JSON", kind="bad_response", raw=raw) from error
+            raise PortError("the program wrote a message that is not JSON", kind="bad_response", raw=raw) from error
         return message
 
 

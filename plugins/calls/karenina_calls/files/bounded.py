@@ -29,7 +29,7 @@ def read_bounded(path: str | Path, most: int = MOST_BYTES, *, pipes: bool = Fals
     with os.fdopen(os.open(path, flags), "rb") as file:
         about = os.fstat(file.fileno())
         if not pipes and not stat.S_ISREG(about.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         data = b"" if about.st_size > most else file.read(most + 1)
     if about.st_size > most or len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {_megabytes(most)}", str(path))

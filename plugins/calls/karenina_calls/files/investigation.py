@@ -78,4 +78,4 @@ def _remove(folder: Path) -> None:
     try:
         remove_tree(folder)
     except OSError as error:
-        log.warning("a copy of a workspace could not be taken away", folder=str(folder), error=one_line(error))
+        log.warning("a copy of a workspace could not be removed", folder=str(folder), error=one_line(error))

@@ -17,16 +17,17 @@ class WorkspaceSettings(Section):
     """Workspaces: where they are, how large they may be and what is kept of them."""
 
     workspace_copy: bool = flag(True)
-    """Whether agents work in a copy of the question's folder; without, in the folder itself, which they may change."""
+    """Whether agents work in a copy of the question's folder; if not, they work in the folder itself, and may change
+    it."""
     workspace_cleanup: bool = flag(True, neutral=True)
-    """Whether copies are taken away when the last judge is done. The folders themselves are never taken away."""
+    """Whether copies are removed when the last judge is done. The folders themselves are never removed."""
     workspace_output_mode: WorkspaceOutputMode = word("none", WorkspaceOutputMode, neutral=True)
     """What is kept of workspaces in the run directory: nothing, everything (`full`), or the files that are new or were
     changed (`produced`).
     """
     workspace_output_exclude_patterns: tuple[str, ...] = setting((), converter=texts, environment=False, neutral=True)
-    """Not kept either, beside virtual environments, caches and traces of judges (`.karenina`): folders as `name/`,
-    files as globs such as `*.log`.
+    """Also not kept, like virtual environments, caches and traces of judges (`.karenina`): folders as `name/`, files as
+    globs such as `*.log`.
     """
     workspace_max_bytes: int = whole(1024**3, least=1)
     """Bytes that a workspace may hold, to be copied or kept."""

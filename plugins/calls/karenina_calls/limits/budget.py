@@ -191,8 +191,8 @@ class Budget:
 
     def _used_up(self, limit: str, spent: str, setting: str, option: str) -> str:
         return (
-            f"{setting}: the budget of {limit} is used up ({spent} in {plural(self.calls, 'call')}); with a higher "
-            f"one (--budget-{option}) the rest can be asked"
+            f"{setting}: the budget of {limit} is used up ({spent} in {plural(self.calls, 'call')}); to run the "
+            f"rest, raise it (--budget-{option})"
         )
 
 

@@ -28,20 +28,20 @@ OFTEN = 10
 """Rounds of nothing but refusals after which a provider may be given up that no call has waited for that long."""
 MOST_MOMENTS = 200  # chosen: a plot shows no more
 LONG_PAUSE = (
-    "{} asks to be left alone for {:.0f} s{}, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. "
-    "Resume the run after that time, or give calls longer"
+    "{} asks for a pause of {:.0f} s{}, longer than retry_max_elapsed_seconds = {:g} s: it gets no more calls. "
+    "Resume the run after that time, or raise that setting"
 )
 LONG_PAUSE_OF_BATCHES = (
-    "{} asks to be left alone for {:.0f} s{}, and a batch is waited for no longer than {:g} s: it is asked nothing "
-    "more. Resume the run after that time"
+    "{} asks for a pause of {:.0f} s{}, longer than a batch waits ({:g} s): it gets no more calls. Resume the run "
+    "after that time"
 )
 NOTHING_TAKEN = (
-    "{} has refused every call for {:.0f} s, and retry_max_elapsed_seconds = {:g} s: it is asked nothing more. Check "
+    "{} has refused every call for {:.0f} s, and retry_max_elapsed_seconds = {:g} s: it gets no more calls. Check "
     "the limits and the credit of your account, and resume the run later"
 )
 NOTHING_ANSWERED = (
-    "{} has failed for {:.0f} s whatever it was asked, and retry_max_elapsed_seconds = {:g} s: it is asked nothing "
-    "more. See whether it runs, and resume the run later"
+    "{} has failed every call for {:.0f} s, and retry_max_elapsed_seconds = {:g} s: it gets no more calls. Check "
+    "that it runs, and resume the run later"
 )
 
 
@@ -334,7 +334,7 @@ class LaneState:
         """Close the lane where the model has never answered and is not there."""
         self.opening.failed(error, taken.call, taken.call.policy.of(error.kind), now)
         if self.closed is None and (why := self.opening.why(self.name, error)):
-            self.closed = Closed(f"{why}. It is asked nothing more", error.kind, never_answered=True)
+            self.closed = Closed(f"{why}. It gets no more calls", error.kind, never_answered=True)
 
     def _refusal(self, taken: Taken, error: BaseException | None, now: float) -> str:
         """What the history says where the provider had no room for the call, or fails whatever is asked."""

@@ -96,10 +96,8 @@ def why_no_investigator(
     except KareninaError as error:
         return str(error)
     if model.batch:
-        return (
-            "a model that is asked in batches cannot work with tools, so that it cannot investigate; set batch = false"
-        )
-    return f"the interface {model.interface!r} cannot work with tools, so that it cannot investigate"
+        return "a model with batch = true cannot use tools, so it cannot investigate; set batch = false"
+    return f"the interface {model.interface!r} cannot use tools, so it cannot investigate"
 
 
 def make_port(adapters: AdapterRegistry, factory: Factory, config: ModelConfig, spec: AdapterSpec) -> Any:

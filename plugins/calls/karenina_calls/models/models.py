@@ -107,7 +107,7 @@ def _complaints(app: Karenina, resolution: Resolution, model: ModelConfig, role:
 def _batch_complaints(spec: AdapterSpec, model: ModelConfig) -> Iterator[str]:
     if not model.batch:
         for name in changed(model, ONLY_BATCHED):
-            yield f"{name}: has no effect on a model that is not asked in batches; set batch = true, or remove it"
+            yield f"{name}: has no effect on a model without batch = true; set batch = true, or remove it"
         return
     if spec.batch_factory is None:
         yield f"batch: the interface {spec.interface!r} has no batch interface; set batch = false"

@@ -65,8 +65,8 @@ class Settled:
             self.problems += [Problem("rubric", f"trait {trait!r}: {problem.message}") for problem in error.problems]
             return model
         if isinstance(model, ForeignModelConfig) and (unheeded := _unheeded(model, allowed)):
-            note = f"trait {trait!r}: {allowed.identity} is asked as it is configured; what the benchmark file says "
-            self.notes.append(f"{note}about it is not used: {', '.join(unheeded)}")
+            note = f"trait {trait!r}: {allowed.identity} is used as configured; what the benchmark file says "
+            self.notes.append(f"{note}about it is ignored: {', '.join(unheeded)}")
         return allowed
 
 
@@ -101,7 +101,7 @@ def _allowed(model: ModelConfig, config: VerificationConfig) -> ModelConfig:
     refusal = (
         f"model_override is a model that the benchmark file describes ({facts}), and a file decides nothing about "
         "where data and keys go. Configure this model yourself, as an answering or parsing model with the same "
-        "interface, provider and name, and yours is asked; or, if you trust this file, use --trust (in Python: "
+        "interface, provider and name, and yours is used; or, if you trust this file, use --trust (in Python: "
         "code_policy='trusted'). Or leave the trait out (rubric_trait_names)"
     )
     raise ConfigError([Problem("model_override", refusal)])

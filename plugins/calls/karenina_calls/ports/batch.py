@@ -122,7 +122,7 @@ class BatchedLLM:
     ) -> LLMResponse:
         """Raises PortError."""
         if (turn := current_turn.get()) is None:
-            text = "a model with batch = true is asked in runs only; set batch = false here"
+            text = "batch = true works only in runs; set batch = false here"
             raise PortError(text, kind="invalid_request", final=True)
         body = self.port.encode(messages, output=output, temperature=temperature)
         reply = await standing_still(turn.ask(self.port, body))

@@ -68,7 +68,7 @@ class Asked:
         """Raises PortError for what is no reply to such a call."""
         reply = await with_own_tags(call).on(self.port)
         if not isinstance(reply, call.reply_type):
-            what = f"gave back no proper reply ({type(reply).__name__})"
+            what = f"returned no proper reply ({type(reply).__name__})"
             what += must_return(call.target.kind, self.port, reply)
             raise PortError(f"the adapter {call.target.name!r} {what}", kind="plugin")
         return reply
@@ -100,7 +100,7 @@ class Behind:
     async def _looked_at(self, call: Call[R]) -> R:
         reply: R = await self.layer.around(call, self.rest)
         if not isinstance(reply, call.reply_type):
-            what = f"gave back no {call.reply_type.__name__} ({type(reply).__name__})"
+            what = f"returned no {call.reply_type.__name__} ({type(reply).__name__})"
             text = f"the middleware of plugin {self.layer.plugin!r} {what}; it has to return what proceed(call) gives"
             raise PortError(text, kind="plugin")
         return reply

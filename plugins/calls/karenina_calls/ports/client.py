@@ -168,7 +168,7 @@ class ModelClient:
     ) -> LLMResponse:
         llm = self.model.llm
         if llm is None:
-            raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for text")
+            raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot return text")
         call, attempts = self._call(task, temperature), Attempts()
         asked: dict[str, Any] = {"output": output, "temperature": call.temperature, "call": call}
         with _Recorded(self, str(task), attempts) as facts:
@@ -224,7 +224,7 @@ class ModelClient:
         parser ports that do not go by the prompt.
         """
         if self.model.parser is None:
-            raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot be asked for data")
+            raise AdapterUnavailableError(f"the interface {self.config.interface!r} cannot return data")
         attempts = Attempts()
         tried = _Retried(self.model.parser, self, attempts)
         most = self.config.max_retries if max_repairs is None else max_repairs
@@ -262,7 +262,7 @@ class ModelClient:
         try:
             reply = await attempt()
             if not proper(reply):
-                what = f"gave back no proper reply ({type(reply).__name__})"
+                what = f"returned no proper reply ({type(reply).__name__})"
                 raise PortError(f"the adapter {self.config.interface!r} {what}", kind="plugin")
             return reply
         except (KareninaError, TimeoutError):
@@ -333,7 +333,7 @@ class _Worker:
                 raise PortError(text, kind="timeout") from error
             return result
         if llm is None or not llm.capabilities.supports_tools:
-            raise AdapterUnavailableError(f"the interface {client.config.interface!r} cannot work with tools")
+            raise AdapterUnavailableError(f"the interface {client.config.interface!r} cannot use tools")
         if mcp_servers:
             raise AdapterUnavailableError("tools of servers have to be given as tools to a model without an agent")
 

@@ -42,7 +42,7 @@ def _complaints(kind: CallKind, port: Any) -> Iterator[str]:
     if not callable(method):
         yield f"{place(cls)}{cls.__name__} has no {name}; write `{line}`, which returns {returned}"
     elif not _takes(method, given, named):
-        yield f"{place(method)}{cls.__name__}.{name} does not take what it is called with; write `{line}`"
+        yield f"{place(method)}{cls.__name__}.{name} does not accept the arguments it is called with; write `{line}`"
     try:
         found = getattr(port, "capabilities", None)
     except KareninaError:
@@ -57,7 +57,7 @@ def _complaints(kind: CallKind, port: Any) -> Iterator[str]:
     known = get_args(Channel)
     for channel in found.output_channels:
         if channel not in known:
-            hint = f"{did_you_mean(str(channel), known)}; there is: {', '.join(known)}"
+            hint = f"{did_you_mean(str(channel), known)}; available: {', '.join(known)}"
             yield f"{place(cls)}{cls.__name__}.capabilities: no output channel is called {channel!r}{hint}"
 
 

@@ -161,7 +161,7 @@ class Metered:
         known = store.refusals.of(self.model.identity.to_dict(), output.schema)
         if output.channel not in known or output.channel in behind.capabilities.output_channels[-1:]:
             return
-        text = f"{self.model.identity} has refused this schema as {output.channel} before"
+        text = f"{self.model.identity} has rejected this schema as {output.channel} before"
         error = PortError(text, kind="invalid_request", status=400, final=True)
         store.failed(call, error, evolve(facts_of_reply(), made=False))
         raise error

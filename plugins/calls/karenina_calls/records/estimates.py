@@ -198,9 +198,11 @@ class CallsEstimate:
         for row in self._rows.values():
             sample, same = self.earlier.sample(row.task, row.name)
             if sample is None and row.most != 0 and row.calls(self.earlier).expected:
-                yield f"{row.task}: the earlier run has no such call, so that its tokens are known roughly"
+                yield f"{row.task}: the earlier run has no such call, so its tokens are a rough estimate"
             elif sample is not None and not same:
-                yield f"{row.task}: the earlier run asked another model than {row.name}; its tokens are taken"
+                yield (
+                    f"{row.task}: the earlier run used another model than {row.name}; the tokens of that model are used"
+                )
 
 
 def _shown(row: _Row, calls: Span, amounts: Mapping[str, Span | None]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def load_manual_traces(path: str | Path) -> dict[str, ManualAnswer]:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no value of JSON")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _faults(data: _Object) -> Iterator[tuple[str, str]]:
@@ -81,7 +81,7 @@ def _faults(data: _Object) -> Iterator[tuple[str, str]]:
     if not data:
         yield "", "holds no answers"
     for key in data.repeated:
-        yield key, "is there more than once; keep one answer per question"
+        yield key, "occurs more than once; keep one answer per question"
     for key, entry in data.items():
         if not key.strip():
             yield key, "a key must be a question's id, its text or the MD5 of its text"
@@ -92,12 +92,12 @@ def _faults(data: _Object) -> Iterator[tuple[str, str]]:
                 if name not in ENTRY_KEYS:
                     yield key, f"unknown key {name!r}{did_you_mean(name, ENTRY_KEYS)}; {FORM}"
             for name in _repeated(entry):
-                yield key, f"{name!r} is there more than once"
+                yield key, f"{name!r} occurs more than once"
             if not isinstance(entry.get("fields"), _Object | None):
                 yield key, "fields must be an object: the values that a judge would extract from the answer, by field"
         if isinstance(answer, list):
             if twice := next(_repeated(answer), None):
-                yield key, f"{twice!r} is there more than once in one message"
+                yield key, f"{twice!r} occurs more than once in one message"
                 continue
             try:
                 read_messages(answer)

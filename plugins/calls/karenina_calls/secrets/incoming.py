@@ -22,7 +22,7 @@ FLAGS = ("flags", "text_flags")
 OPENING = "a text that came in held the value of "
 NO_TEXTS = (int, float, bool, type(None), UsageMetadata, Embeddings)
 NOTE = (
-    OPENING + "{}, which was removed before anything read it; where that is no secret, unset the variable or choose "
+    OPENING + "{}, which was removed before anything read it; if that is not a secret, unset the variable or choose "
     "another value, and run again"
 )
 T = TypeVar("T")

@@ -11,9 +11,9 @@ EMBEDDING_MODEL = "all-MiniLM-L6-v2"
 
 @frozen(kw_only=True, slots=False)
 class EmbedderSettings(Section):
-    """Who compares the meaning of texts, for the embedding check and for templates."""
+    """What compares the meaning of texts, for the embedding check and for templates."""
 
     embedding_check_embedder: str = words("minilm")
-    """Who turns texts into vectors: the name of an installed embedder."""
+    """The name of the installed embedder that turns texts into vectors."""
     embedding_check_model: str = words(EMBEDDING_MODEL, variable="EMBEDDING_CHECK_MODEL")
-    """The embedder's model; `EMBEDDING_CHECK_MODEL` in the environment where it is not given."""
+    """The embedder's model; `EMBEDDING_CHECK_MODEL` in the environment if it is not given."""

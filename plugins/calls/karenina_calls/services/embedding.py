@@ -15,8 +15,8 @@ DIGITS = 4
 """Decimals of a similarity. Processors and numbers of threads move the vectors of all-MiniLM-L6-v2 by up to 3e-7 and
 similarities likewise (OpenBLAS for Nehalem, Haswell and SkylakeX, one thread and two); the fifth decimal says nothing
 about texts."""
-NO_NUMBER = "the embedder gave a vector with something in it that is no number"
-NO_DIRECTION = "the embedder gave a vector that has no direction or no end"
+NO_NUMBER = "the embedder returned a vector with a value that is not a number"
+NO_DIRECTION = "the embedder returned a vector that is zero or not finite"
 
 
 @frozen(kw_only=True)
@@ -79,7 +79,9 @@ def _check(first: Sequence[float], vector: Sequence[float]) -> float:
     """How long a vector is. Raises PortError where it cannot be compared with the first."""
     try:
         if len(first) != len(vector):
-            raise PortError(f"the embedder gave vectors of {len(first)} and {len(vector)} numbers", kind="bad_response")
+            raise PortError(
+                f"the embedder returned vectors of {len(first)} and {len(vector)} numbers", kind="bad_response"
+            )
         length = math.hypot(*vector)
     except (TypeError, ValueError, OverflowError) as error:
         raise PortError(NO_NUMBER, kind="bad_response") from error

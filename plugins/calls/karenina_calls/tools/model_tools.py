@@ -141,7 +141,7 @@ def _check_names(every: Sequence[tuple[str, Tool]], model: ModelConfig) -> None:
         Problem(
             setting,
             f"no server of the model {model.identity} has a tool {name!r}{did_you_mean(name, known)}; "
-            f"there is: {there}",
+            f"available: {there}",
         )
         for setting in ("mcp_tool_filter", "mcp_tool_description_overrides")
         for name in getattr(model, setting) or ()

@@ -36,7 +36,7 @@ async def pieces(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[
     if encoding == "identity" and (response.content_length or 0) > limit:
         raise too_large(limit)
     if encoding not in ("identity", "gzip", "x-gzip", "deflate"):
-        raise PortError(f"the reply is packed with {encoding[:50]!r}, which was not asked for", kind="bad_response")
+        raise PortError(f"the reply is packed with {encoding[:50]!r}, which was not requested", kind="bad_response")
     unpack = None if encoding == "identity" else _Unpacker(raw_allowed=encoding == "deflate")
     seen = 0
     async for packed in response.content.iter_any():

@@ -261,7 +261,7 @@ def json_object(data: bytes) -> dict[str, Any]:
     """The JSON object in the body of a reply. Raises PortError."""
     body = json_from_wire(data)
     if not isinstance(body, dict):
-        raise PortError("the body of the reply is no JSON object", kind="bad_response", raw=json.dumps(body))
+        raise PortError("the body of the reply is not a JSON object", kind="bad_response", raw=json.dumps(body))
     return body
 
 

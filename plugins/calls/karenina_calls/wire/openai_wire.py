@@ -189,7 +189,7 @@ def _tool_calls(
     calls, texts = [], []
     wires = message.get("tool_calls") or []
     if not isinstance(wires, list):
-        raise bad_reply("the tool calls of the reply are no list", body)
+        raise bad_reply("the tool calls of the reply are not a list", body)
     for number, call in enumerate(wires):
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):

@@ -18,17 +18,17 @@ from ..plugin_options import LaterCommand
     epilog=examples("karenina batches runs/first", "karenina batches runs/first --cancel"),
 )
 @run_argument
-@click.option("--cancel", is_flag=True, help="Have the calls cancelled that are not made yet.")
+@click.option("--cancel", is_flag=True, help="Cancel the calls that have not been made yet.")
 @later_settings("the beginning")
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
-    """Ask the providers how far the batches of the run in DIR are whose replies are not here yet.
+    """Show how far the providers are with the batches of the run in DIR whose replies have not been fetched.
 
-    With --cancel, what is made already is paid for: `karenina resume` fetches it, and may ask for the rest again. A
-    process that works on the run has to be ended before. Without it, the run directory is only read.
+    With --cancel, calls that were already made are paid for: `karenina resume` fetches their replies, and may make the
+    others again. End any process that works on the run first. Without --cancel, the run directory is only read.
 
-    Exit codes: 0; 3 where a batch could not be asked for; 1 could not run.
+    Exit codes: 0; 3 the state of a batch is unknown; 1 could not run.
     """
     from ..run_status import show_batches
 

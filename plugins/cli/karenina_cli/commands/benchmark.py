@@ -43,9 +43,9 @@ def command() -> None:
 @click.option(
     "--questions",
     metavar="0-5,7|ID,...",
-    help="Only these: positions counted from 0, ranges with both ends, or ids.",
+    help="Only these: positions counted from 0, inclusive ranges, or ids.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 4 where a template gives its answer away or was not checked.")
+@click.option("--strict", is_flag=True, help="Exit with 4 if a template gives its answer away or was not checked.")
 @json_option
 @click.pass_context
 def validate(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
@@ -56,7 +56,7 @@ def validate(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
     code of the benchmark is run in this process.
 
     Exit code 1: a template cannot be used, or traits clash. 4: with --strict, a template gives its answer away, was not
-    checked, or is not what another package asks for, or there is neither a template nor a trait.
+    checked, or does not meet what another package requires, or there is neither a template nor a trait.
     """
     from ..planning import validate as run
     from ..root import ARGUMENTS

@@ -20,15 +20,15 @@ settings_of_a_run = together(
 
 @click.command(
     cls=VerifyCommand,
-    short_help="Show the settings of a run, and where each is from.",
+    short_help="Show the settings of a run, and where each comes from.",
     epilog=examples("karenina config --config karenina.toml", "karenina config --preset nightly --all"),
 )
 @settings_of_a_run
-@click.option("--all", "every", is_flag=True, help="The defaults too.")
+@click.option("--all", "every", is_flag=True, help="Show the defaults, too.")
 @json_option
 def config(*, every: bool, as_json: bool, **options: Any) -> None:
-    """Show the settings that `karenina verify` would have with these options, and where each is from: the command line,
-    --set, a variable of the environment, the file of --config, the preset, or a plugin. No model is called.
+    """Show the settings that `karenina verify` would have with these options, and where each comes from: the command
+    line, --set, an environment variable, the file of --config, the preset, or a plugin. No model is called.
 
     Exit code 1: the configuration is wrong.
     """
@@ -58,13 +58,13 @@ def list_(*, as_json: bool) -> None:
 
 
 @preset.command(
-    short_help="Show what a preset says.",
+    short_help="Show the settings of a preset.",
     epilog=examples("karenina preset show nightly", "karenina preset show presets/nightly.json --json"),
 )
 @click.argument("reference", metavar="NAME|FILE")
 @json_option
 def show(reference: str, *, as_json: bool) -> None:
-    """Show what a preset says, as `--set` would say it, and whether the variables are set that hold its keys."""
+    """Show the settings of a preset in the form of `--set`, and whether the variables that hold its keys are set."""
     from ..configuration.presets import shown
 
     shown(reference, as_json=as_json)
@@ -79,8 +79,8 @@ def show(reference: str, *, as_json: bool) -> None:
     ),
 )
 @click.argument("name")
-@click.option("--description", metavar="TEXT", help="What it is for.")
-@click.option("--replace", is_flag=True, help="Also where there is a preset of this name; it keeps its description.")
+@click.option("--description", metavar="TEXT", help="What the preset is for.")
+@click.option("--replace", is_flag=True, help="Replace an existing preset of this name; its description is kept.")
 @settings_of_a_run
 def save(name: str, *, description: str | None, replace: bool, **options: Any) -> None:
     """Save under NAME what these options mean to `karenina verify`: everything that differs from the defaults.
@@ -100,9 +100,9 @@ def save(name: str, *, description: str | None, replace: bool, **options: Any) -
     epilog=examples("karenina preset delete nightly", "karenina preset delete nightly --yes"),
 )
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(name: str, *, yes: bool) -> None:
-    """Delete the preset NAME, after a question."""
+    """Delete the preset NAME after confirmation."""
     from ..configuration.presets import deleted
 
     deleted(name, yes=yes)

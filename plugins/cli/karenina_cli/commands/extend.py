@@ -39,33 +39,32 @@ from ..root import ARGUMENTS
 @click.option(
     "--questions",
     metavar="0-5,7|ID,...|all",
-    help="Questions of the benchmark that are added: positions in the file, counted from 0, ranges with both ends, "
+    help="Questions of the benchmark to add: positions in the file, counted from 0, inclusive ranges, "
     "ids, or all of them. Those of the finished run stay.",
 )
 @click.option(
     "--replicates",
     type=COUNT,
     metavar="N",
-    help="Independent answers per question and model, those that are there included.",
+    help="Independent answers per question and model, including the existing ones.",
 )
 @click.option(
     "--ask-missing",
     is_flag=True,
-    help="Ask the models for answers that those do not have which the finished run was given (--answers).",
+    help="Ask the models for answers that are missing from those given to the finished run (--answers).",
 )
 @options_of_a_later_run(
     before="the finished run",
     spent="the extension may spend",
-    sinks="Write all results there too, first those that are there.",
+    sinks="Also write all results there, the existing ones first.",
 )
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
-    """Run what is added to the finished run in DIR, in a new run directory that has the results of both.
+    """Add to the finished run in DIR: run only what is new, in a new run directory that has the results of both.
 
-    The results that are there are taken over as they are, and DIR is only read. Judges that are added read the answers
-    that are there; where the benchmark has more traits, the results get the scores of these, and nothing else is asked
-    about them. Items that ended in a transient error are tried again. Where something changed that the results depend
-    on, DIR cannot be extended.
+    Existing results are taken over unchanged, and DIR is only read. Added judges read the existing answers; if the
+    benchmark has more traits, the results get their scores, and no other calls are made for them. Items that ended in a
+    transient error are retried. If something changed that the results depend on, DIR cannot be extended.
 
     Exit codes: those of `karenina verify`.
     """

@@ -17,7 +17,7 @@ from ..options.sections import examples
 )
 @click.argument("benchmark", type=click.Path(path_type=Path), required=False)
 @run_options
-@sink_option("Also see whether this sink is there.")
+@sink_option("Also check whether this sink is installed.")
 @estimate_options("a run of BENCHMARK with the configured models")
 @json_option
 @click.pass_context
@@ -26,7 +26,7 @@ def command(ctx: click.Context, /, benchmark: Path | None, **options: Any) -> No
 
     With a BENCHMARK, also which of its questions would run, and one plan for every combination of rubric traits.
     Adapters of configured models and sinks that are not installed are named too. Exit code 1: the plan could not run.
-    Whether models answer, and keys and files are there, is seen by `verify` alone.
+    Only `verify` checks whether models answer and whether keys and files exist.
     """
     from ..estimating import check_estimate, plan_estimate
     from ..planning import plan

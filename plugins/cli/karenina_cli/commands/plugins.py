@@ -33,16 +33,16 @@ COLUMNS = ("name", "kinds", "distribution", "version", "state", "reason")
     epilog=examples("karenina plugins", "karenina plugins --all", "karenina plugins check word-limit"),
 )
 @click.option(
-    "--all", "every", is_flag=True, help="Also what plugins may register, settings of runs, parts of results."
+    "--all", "every", is_flag=True, help="Also list what plugins may register, settings of runs, parts of results."
 )
 @json_option
 @click.pass_context
 def command(ctx: click.Context, every: bool, as_json: bool) -> None:
-    """List the installed plugins by the package that they come with: what each brings, and why one is not active or has
-    no effect. A plugin is left out by its name: KARENINA_DISABLE=NAME.
+    """List the installed plugins by package: what each provides, and why one is not active or has no effect. To disable
+    a plugin, set KARENINA_DISABLE=NAME.
 
-    With --all, also the kinds of things that installed packages let plugins register, by the hook that does it, the
-    sections of settings of runs that they declare, and the parts that results have.
+    With --all, also list the kinds of things that plugins can register, with their hooks, the sections of settings of
+    runs that packages declare, and the parts that results have.
     """
     if ctx.invoked_subcommand is None:
         _list(every=every, as_json=as_json)

@@ -24,19 +24,19 @@ from ..root import ARGUMENTS
     "--fork",
     type=FILE,
     metavar="NEWDIR",
-    help="Begin a new run there, with whatever has changed. It asks only what this one has not asked.",
+    help="Start a new run there, with everything that has changed. It makes only calls that this one has not made.",
 )
-@click.option("--retry-failed", is_flag=True, help="Also try items again whose errors would come again.")
+@click.option("--retry-failed", is_flag=True, help="Also retry items whose errors are not transient.")
 @benchmark_option
 @options_of_a_later_run()
 @gate_options
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
-    """Finish the run in DIR. What is done stays; what was asked is not asked again; items that ended in a transient
-    error (rate limits, timeouts, connections, a used-up budget) are tried again.
+    """Finish the run in DIR. Finished items stay; calls that were made are not made again; items that ended in a
+    transient error (rate limits, timeouts, connections, a used-up budget) are retried.
 
-    The benchmark and the configuration are those of the beginning. Where something changed that affects the numbers,
-    the run is not resumed: --fork begins another one that takes over what still holds.
+    The benchmark and the configuration are the original ones. If something changed that affects the numbers, the run is
+    not resumed: --fork starts another run that takes over what is still valid.
 
     Exit codes: those of `karenina verify`.
     """

@@ -17,8 +17,8 @@ from ..options.sections import examples
 @run_argument
 @click.argument("question_id", metavar="[QUESTION]", required=False)
 @click.option("--model", metavar="TEXT", help="Only results whose answering or parsing model contains this text.")
-@click.option("--replicate", type=click.IntRange(min=1), metavar="N", help="Only this repetition.")
-@click.option("--calls", is_flag=True, help="With every request that was sent for the question, and every reply.")
+@click.option("--replicate", type=click.IntRange(min=1), metavar="N", help="Only this replicate.")
+@click.option("--calls", is_flag=True, help="Also show every request that was sent for the question, and every reply.")
 @json_option
 @click.pass_context
 def command(
@@ -32,8 +32,8 @@ def command(
 ) -> None:
     """List the results in DIR, a run directory or a results.jsonl, or explain those of one question.
 
-    QUESTION is an id, a position in that list counted from 0, or the beginning of an id or a part of a question, as
-    long as it fits one only.
+    QUESTION is an id, a position in that list counted from 0, or the beginning of an id or a part of a question that
+    matches only one.
     """
     from ..show.explanation import ShowRequest, show
 

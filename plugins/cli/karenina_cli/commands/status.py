@@ -11,14 +11,14 @@ from ..options.sections import examples
 
 
 @click.command(
-    short_help="Show how far a run is.",
+    short_help="Show the progress of a run.",
     epilog=examples("karenina status runs/first", "karenina status runs/first --json"),
 )
 @run_argument
 @json_option
 @click.pass_context
 def command(ctx: click.Context, directory: Path, as_json: bool) -> None:
-    """Show how far the run in DIR is, what it took so far, whether a process works on it, and what to type next.
+    """Show the progress and usage of the run in DIR, whether a process works on it, and what to type next.
 
     Nothing is written, and a run that is under way is not disturbed.
     """

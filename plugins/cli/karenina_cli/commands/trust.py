@@ -16,9 +16,9 @@ FILE = click.argument("benchmark", type=click.Path(path_type=Path))
 def command() -> None:
     """Trust the code of a benchmark file, or see what it is.
 
-    Code that is trusted runs in karenina's own process, with all your rights, in every run of yours, as with --trust.
-    What is trusted is this very code (its SHA-256): after any change of it, nothing is. It holds for you on this
-    machine, and is kept in your data directory.
+    Trusted code runs in karenina's own process, with all your rights, in each of your runs, as with --trust. Exactly
+    this code (its SHA-256) is trusted; any change of it ends the trust. It applies to you on this machine, and is kept
+    in your data directory.
     """
 
 
@@ -29,8 +29,8 @@ def command() -> None:
 @FILE
 @click.option("--code", is_flag=True, help="Print all of the code.")
 def show(benchmark: Path, **options: Any) -> None:
-    """Show what of BENCHMARK is code, how much, what it imports, whether it is trusted, and what has changed since
-    this file, or a benchmark of its name, was trusted last. Nothing of it is executed."""
+    """Show the code in BENCHMARK: how much there is, what it imports, whether it is trusted, and what has changed since
+    this file, or a benchmark of its name, was last trusted. None of it is executed."""
     from ..trusting import show as run
 
     run(benchmark, **options)
@@ -49,12 +49,12 @@ def add(benchmark: Path) -> None:
 
 
 @command.command(
-    short_help="Trust a file no longer.",
+    short_help="Stop trusting a file.",
     epilog=examples("karenina trust remove questions.jsonld", "karenina trust remove shared/questions.jsonld"),
 )
 @FILE
 def remove(benchmark: Path) -> None:
-    """Trust the code of BENCHMARK no longer, as it is now and as it was. The file need not be there any more."""
+    """Stop trusting the code of BENCHMARK, as it is now and as it was. The file need not exist any more."""
     from ..trusting import remove as run
 
     run(benchmark)

@@ -30,7 +30,7 @@ from ..root import ARGUMENTS
 @click.option(
     "--questions",
     metavar="0-5,7|ID,...",
-    help="Which questions: positions in the file, counted from 0, ranges with both ends, or ids. An id wins over a "
+    help="Which questions: positions in the file, counted from 0, inclusive ranges, or ids. An id wins over a "
     "position that looks the same.",
 )
 @replicates_option
@@ -44,30 +44,28 @@ from ..root import ARGUMENTS
     "--workspace-root",
     type=FILE,
     metavar="DIR",
-    help="The folder that the questions' workspace_path are in. Agents work in copies made beneath it.",
+    help="The folder that the questions' workspace_path is relative to. Agents work in copies made beneath it.",
 )
 @click.option(
     "--reuse",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     multiple=True,
     metavar="DIR",
-    help="The directory of another run: what was asked there is not asked again. Repeatable.",
+    help="The directory of another run: calls that were made there are not made again. Repeatable.",
 )
 @click.option(
     "--answers",
     type=click.Path(path_type=Path, exists=True),
     metavar="DIR|FILE",
-    help="Take the answers of another run, of its directory or a file of its results, and only have them judged. "
-    "Answers that are not there are listed before anything is asked.",
+    help="Take the answers of another run (its directory or a file of its results), and only judge them. Missing "
+    "answers are listed before the first call.",
 )
-@click.option("--ask-missing", is_flag=True, help="Ask the models for answers that --answers does not have.")
-@click.option(
-    "--only-answered", is_flag=True, help="Leave out questions for which --answers does not have every answer."
-)
+@click.option("--ask-missing", is_flag=True, help="Ask the models for answers that are missing from --answers.")
+@click.option("--only-answered", is_flag=True, help="Leave out questions for which --answers lacks an answer.")
 @click.option(
     "--parsed",
     is_flag=True,
-    help="Take what the judges have extracted from these answers too: they are not asked for that again.",
+    help="Also take what the judges have extracted from these answers, without calling them again.",
 )
 @click.option(
     "--export",
@@ -75,18 +73,18 @@ from ..root import ARGUMENTS
     type=click.Path(path_type=Path, dir_okay=False),
     multiple=True,
     metavar="FILE",
-    help="Write all results to this file as well when the run is done; its suffix says in which format (.json, .csv, "
-    ".parquet, ...). One that is there is replaced. Repeatable.",
+    help="Also write all results to this file when the run is done, in the format of its suffix (.json, .csv, "
+    ".parquet, ...). An existing file is replaced. Repeatable.",
 )
 @click.option(
     "--canaries",
     is_flag=True,
     default=None,
-    help="Have every judge also read wrong answers that tell it to take them for right ones; the run fails where one "
-    "obeys more often than run.canary_threshold allows.",
+    help="Also give every judge wrong answers that tell it to accept them; the run fails if a judge obeys more often "
+    "than run.canary_threshold allows.",
 )
 @estimate_options("the run")
-@work_options(spent="the run may spend", sinks="Write results there too.")
+@work_options(spent="the run may spend", sinks="Also write results there.")
 @gate_options
 @click.pass_context
 def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
@@ -98,7 +96,7 @@ def command(ctx: click.Context, /, benchmark: Path, **options: Any) -> None:
 
     Exit codes: 0 every item has an outcome, 3 some items ended in an error or every score of a type of trait failed,
     1 could not run, 2 wrong usage, 4 a gate (--min-..., --must-pass, --max-errors) failed or a judge obeyed more
-    canaries than it may, 74 the run directory cannot be written, 130 interrupted.
+    canaries than allowed, 74 the run directory cannot be written, 130 interrupted.
     """
     from ..verification import verify
 

@@ -69,9 +69,7 @@ def saved(name: str, description: str | None, options: Mapping[str, Any], *, rep
     with own_stdout() as out:
         config = preset_config(configured(options, base=Layer("the defaults", {})))
         if not config:
-            raise ConfigError(
-                "these options say nothing that differs from the defaults; add some, such as --config FILE"
-            )
+            raise ConfigError("these options do not differ from the defaults; add some, such as --config FILE")
         preset = Preset(name=name, description=description, config=config)
         path = PresetFolder.of_user().save(preset, replace=replace)
         line = shlex.join(["karenina", "verify", "BENCHMARK", "--preset", name])
@@ -83,7 +81,7 @@ def deleted(name: str, *, yes: bool) -> None:
     with own_stdout() as out:
         path = PresetFolder.of_user().find(name, paths=False)
         if not yes and not sys.stdin.isatty():
-            raise ConfigError(f"{path} is not deleted without a question; add --yes")
+            raise ConfigError(f"{path} is not deleted without confirmation; add --yes")
         if yes or click.confirm(f"Delete {path}?", err=True):
             _remove(path)
             print_parts([f"deleted: {path}"], out)

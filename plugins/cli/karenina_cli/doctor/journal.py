@@ -86,6 +86,6 @@ def _advice(folder: Path, found: Mapping[str, Any]) -> list[str]:
         return [f"The damaged journal is now {found['replaced']}. To continue: karenina resume {where}"]
     saved = found["salvaged"]["journal"]
     return [
-        f"What can be read is in {saved}. To continue with it: karenina doctor {where} --replace",
-        "What is missing there is asked again.",
+        f"The readable part is in {saved}. To continue with it: karenina doctor {where} --replace",
+        "Missing calls are made again.",
     ]

@@ -199,18 +199,18 @@ def given_answers(options: Mapping[str, Any], app: Karenina) -> ReplayStore | No
     if path is None:
         if idle := [name for name in ("ask_missing", "only_answered", "parsed") if options[name]]:
             option = f"--{idle[0].replace('_', '-')}"
-            raise ConfigError([Problem(option, "says how answers are used, and there are none; add --answers DIR")])
+            raise ConfigError([Problem(option, "needs answers to use; add --answers DIR")])
         return None
     if options["ask_missing"] and options["only_answered"]:
-        raise ConfigError([Problem("--only-answered", "leaves out what --ask-missing asks for; give one of them")])
+        raise ConfigError([Problem("--only-answered", "contradicts --ask-missing; give one of them")])
     policies: dict[str, MissPolicy] = {"ask_missing": "fall_through", "only_answered": "leave_out"}
     policy = next((policy for name, policy in policies.items() if options[name]), None)
     try:
         found = as_store(path, app=app, miss_policy=policy, parsed=options["parsed"])
     except BenchmarkError as error:
-        other = "answers without a run behind them are given with --manual-traces"
+        other = "to give answers that come from no run, use --manual-traces"
         raise ConfigError([Problem("--answers", f"{error}; {other}")]) from None
     if found is not None and options["parsed"] and not any(entry.fields for _, entry in found):
-        what = f"{path} has no fields that judges have extracted; leave it out, and the judge is asked"
+        what = f"{path} has no fields that judges have extracted; leave it out to call the judge"
         raise ConfigError([Problem("--parsed", what)])
     return found

@@ -52,20 +52,20 @@ item_gate_options: Callable[[F], F] = together(
         "--must-pass",
         multiple=True,
         metavar="ID|keyword:X",
-        help="Exit with 4 where this question, or one with this keyword, does not pass with every model and replicate. "
+        help="Exit with 4 if this question, or one with this keyword, does not pass with every model and replicate. "
         "Repeatable.",
     ),
     click.option(
         "--min-pass-per-question",
         callback=_of,
         metavar="K/N",
-        help="Exit with 4 where a question passes fewer than K of its N replicates.",
+        help="Exit with 4 if a question passes fewer than K of its N replicates.",
     ),
     click.option(
         "--max-errors",
         callback=_errors,
         metavar="N|P%",
-        help="Exit with 4 where more items end in an error, and ask nothing more from then on; with fewer, errors do "
+        help="Exit with 4 if more items end in an error, and make no more calls from then on; otherwise errors do "
         "not change the exit code.",
     ),
 )
@@ -74,16 +74,19 @@ gate_options: Callable[[F], F] = together(
         "--min-pass-rate",
         type=SHARE,
         metavar="X",
-        help="Exit with 4 where a smaller share of the items passes, with some model; items without a verdict do not.",
+        help=(
+            "Exit with 4 if a smaller share of the items passes for some model; items without a verdict count as "
+            "not passed."
+        ),
     ),
     click.option(
-        "--min-coverage", type=SHARE, metavar="X", help="Exit with 4 where a smaller share is right or wrong."
+        "--min-coverage", type=SHARE, metavar="X", help="Exit with 4 if a smaller share of the items is right or wrong."
     ),
     item_gate_options,
     click.option(
         "--annotations",
         type=click.Choice(("github",)),
-        help="Print gates that failed and questions that did not pass on stderr, as annotations of GitHub Actions.",
+        help="Print failed gates and questions that did not pass on stderr, as GitHub Actions annotations.",
     ),
 )
 

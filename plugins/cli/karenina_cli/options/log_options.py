@@ -15,13 +15,13 @@ def log_options(*, hidden: bool) -> list[click.Option]:
     """They take effect as they are read. `hidden`: the help of the root lists them, and no other."""
     level = click.Choice(("debug", "info", "warning", "error"))
     return [
-        _option(["-v", "--verbose"], "Log what goes on, on stderr, such as each failure.", hidden, is_flag=True),
+        _option(["-v", "--verbose"], "Log events, such as each failure, to stderr.", hidden, is_flag=True),
         _option(
             ["--log-level"], "Log everything from this level on. Default: warning.", hidden, type=level, metavar="LEVEL"
         ),
         _option(
             ["--log-file"],
-            "Write the log to this file too, with times and tracebacks; everything, where no --log-level is given.",
+            "Also write the log to this file, with times and tracebacks; without --log-level, everything.",
             hidden,
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",

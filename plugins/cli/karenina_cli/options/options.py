@@ -52,7 +52,7 @@ def _has_value(ctx: click.Context, parameter: click.Parameter, values: tuple[str
 run_argument = click.argument("directory", metavar="DIR", type=RUN)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 benchmark_option = click.option(
-    "--benchmark", type=FILE, metavar="FILE", help="The benchmark of the run, where its file is elsewhere now."
+    "--benchmark", type=FILE, metavar="FILE", help="The benchmark of the run, if its file has moved."
 )
 
 
@@ -69,12 +69,12 @@ configuration_options = together(
     click.option(
         "--preset",
         metavar="NAME|FILE",
-        help="A configuration that was saved with `karenina preset save`. All others win over it.",
+        help="A configuration that was saved with `karenina preset save`. All other settings win over it.",
     ),
     settings_options(
-        "Settings in TOML. Only a file named here is read, never one that lies in the working directory.",
-        "One setting: run.FIELD, models.NAME.FIELD or plugins.NAME.FIELD. The value is read as TOML, else as a text. "
-        "Options of their own, such as --concurrency, win over it. Repeatable.",
+        "Settings in TOML. No file is read unless it is named here.",
+        "One setting: run.FIELD, models.NAME.FIELD or plugins.NAME.FIELD. The value is read as TOML, else as text. "
+        "Dedicated options, such as --concurrency, win over it. Repeatable.",
     ),
 )
 run_options = together(
@@ -84,16 +84,22 @@ run_options = together(
         "--judge-with",
         metavar="NAME",
         help="How questions without a template are judged. reference: the judge compares the answer with the reference "
-        "answer, which is the weaker kind and is marked so.",
+        "answer, which is weaker evidence and is marked as such.",
     ),
     click.option(
         "--with",
         "features_on",
         multiple=True,
         metavar="FEATURE",
-        help="Switch optional behaviour on, such as abstention. Repeatable.",
+        help="Switch on an optional feature, such as abstention. Repeatable.",
     ),
-    click.option("--without", "features_off", multiple=True, metavar="FEATURE", help="Switch it off. Repeatable."),
+    click.option(
+        "--without",
+        "features_off",
+        multiple=True,
+        metavar="FEATURE",
+        help="Switch off an optional feature. Repeatable.",
+    ),
 )
 
 
@@ -121,15 +127,15 @@ def estimate_options(what: str) -> Callable[[F], F]:
         click.option(
             "--estimate",
             is_flag=True,
-            help=f"Only say how many calls {what} would make, and what tokens and cost to expect. None is made.",
+            help=f"Only estimate the calls, tokens and cost of {what}; no call is made.",
         ),
         click.option(
             "--from",
             "from_run",
             type=click.Path(path_type=Path, exists=True),
             metavar="RUN",
-            help="With --estimate: an earlier run, its directory or a file of its results. What its calls took is what "
-            "calls of the same task are expected to take.",
+            help="With --estimate: an earlier run (its directory or a file of its results), whose calls predict the "
+            "tokens of calls for the same task.",
         ),
     )
 
@@ -137,7 +143,7 @@ def estimate_options(what: str) -> Callable[[F], F]:
 def limit_options(spent: str) -> Callable[[F], F]:
     """How much is asked at a time and in all: `spent` says what the budgets are about."""
     positive = click.FloatRange(min=0, min_open=True)
-    dollars = f"US dollars that {spent}. When they are spent, nothing new is asked."
+    dollars = f"US dollars that {spent}. Once they are spent, no new calls are made."
     return together(
         click.option("--concurrency", type=COUNT, metavar="N", help="Items in flight."),
         click.option("--budget-usd", type=positive, metavar="X", help=dollars),
@@ -154,20 +160,20 @@ def work_options(*, spent: str, sinks: str) -> Callable[[F], F]:
             "--fail-fast",
             is_flag=True,
             default=None,
-            help="Ask nothing more when an item has ended in an error other than what a model said.",
+            help="Make no more calls once an item has ended in an error that is not about what a model said.",
         ),
-        click.option("--strict-plugins", is_flag=True, help="Refuse to run where an installed plugin has failed."),
+        click.option("--strict-plugins", is_flag=True, help="Refuse to run if an installed plugin has failed."),
         click.option("--trust", is_flag=True, help="Run the file's Python templates in this process, unprotected."),
-        click.option("--quiet", is_flag=True, help="No progress on stderr."),
+        click.option("--quiet", is_flag=True, help="Show no progress on stderr."),
         json_option,
     )
 
 
 def options_of_a_later_run(
     *,
-    before: str = "the beginning",
-    spent: str = "the whole run may spend, what it has spent already included",
-    sinks: str = "Write results there, in place of the sinks of the beginning.",
+    before: str = "the original run",
+    spent: str = "the whole run may spend, including what it has already spent",
+    sinks: str = "Write results there instead of to the original sinks.",
 ) -> Callable[[F], F]:
     """What commands share that work on a run which is there; see `later_settings` and `work_options`."""
     return together(later_settings(before), work_options(spent=spent, sinks=sinks))
@@ -175,20 +181,20 @@ def options_of_a_later_run(
 
 def model_options(role: str, *, added: bool = False) -> Callable[[F], F]:
     """--ROLE-model and the four options that say how to reach it. `added`: to the models of a run that is there."""
-    effect = "It is added to those of the run" if added else f"Replaces run.{role}_models"
+    effect = "Added to the models of the run" if added else f"Replaces run.{role}_models"
     model = f"A model's name, or the NAME of a [models.NAME] table. {effect}. Repeatable."
-    return _reached(f"{role}-", f"{role}_", model, "" if added else f"The same of the {role} models alone.")
+    return _reached(f"{role}-", f"{role}_", model, "" if added else f"The same for the {role} models only.")
 
 
 def _reached(flag: str, name: str, model: str, others: str = "") -> Callable[[F], F]:
     """A model and how it is reached; `others` is the help of all options but the first."""
-    interface = "How it is reached. Default: what a plugin says for PROVIDER/NAME, else litellm."
+    interface = "The model's interface. Default: what a plugin says for PROVIDER/NAME, else litellm."
     address = f"The server's address; does not choose the interface (see --{flag}interface)."
-    key = "The environment variable that holds its key."
+    key = "The environment variable that holds the API key."
     return together(
         click.option(f"--{flag}model", f"{name}models", multiple=True, metavar="MODEL", help=model),
         click.option(f"--{flag}interface", f"{name}interface", metavar="NAME", help=others or interface),
-        click.option(f"--{flag}provider", f"{name}provider", metavar="NAME", help=others or "Who serves it."),
+        click.option(f"--{flag}provider", f"{name}provider", metavar="NAME", help=others or "The model's provider."),
         click.option(f"--{flag}base-url", f"{name}base_url", metavar="URL", help=others or address),
         click.option(f"--{flag}api-key-env", f"{name}api_key_env", metavar="NAME", help=others or key),
     )
@@ -202,8 +208,8 @@ models_options: Callable[[F], F] = together(
     _reached(
         "",
         "both_",
-        "A model, or the NAME of a [models.NAME] table, that answers and is the judge. What is given for one role "
-        "alone, by the options below, wins. Repeatable.",
+        "A model, or the NAME of a [models.NAME] table, for both roles: it answers and judges. The options below, "
+        "for one role only, win. Repeatable.",
     ),
     model_options("answering"),
     model_options("parsing"),

@@ -18,7 +18,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         *("--all", "--replicate", "--outcome", "--kind", "--stage", "--unscored", "--retry-failed"),
         *("--dry-run", "--undo"),
     ),
-    "Answers and calls that are there": (
+    "Existing answers and calls": (
         *("--reuse", "--answers", "--ask-missing", "--only-answered", "--parsed"),
         *("--manual-traces", "--record", "--replay"),
     ),

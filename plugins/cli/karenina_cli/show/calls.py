@@ -75,7 +75,7 @@ def call_parts(calls: Sequence[Mapping[str, Any]]) -> list[Part]:
         )
         parts += [
             "Request",
-            indented("\n".join(filter(None, texts)) or "(not kept: it failed in a way that is tried again)"),
+            indented("\n".join(filter(None, texts)) or "(not kept: the failure was transient)"),
             *_came(call),
         ]
     return parts

@@ -37,11 +37,11 @@ def answer_parts(result: VerificationResult, quoted: Collection[Quotation] = ())
         passage = Passage([("".join(piece.text for piece in run), mark) for mark, run in runs])
         names = dict.fromkeys(f"{found.kind} {inline(found.name, 60)}" for found in quoted if found.span)
         legend = [f"  (marked: quotations that were found in it, for {', '.join(names)})"] if passage.marked else []
-        return [f"{title}{', as the judge read it' if other else ''}", passage, *legend, ""]
+        return [f"{title}{', as read by the judge' if other else ''}", passage, *legend, ""]
     if not generation.trace_messages:
         return [title, indented("(none)"), ""]
     done = shortened_lines(rendered(generation.trace_messages))
-    return [title, indented("(none; what was done until then:)"), "", indented(*done), ""]
+    return [title, indented("(none; the work until then:)"), "", indented(*done), ""]
 
 
 def trace_parts(result: VerificationResult) -> list[Part]:

@@ -167,7 +167,7 @@ def _question(given: str, texts: Mapping[str, str]) -> str:
         fitting = [question for question, text in texts.items() if given.casefold() in text.casefold()]
         how = "is in {} questions"
     if not fitting:
-        what = f"there are no results of a question {given!r}{did_you_mean(given, ids)}; leave it out to list them"
+        what = f"there are no results for the question {given!r}{did_you_mean(given, ids)}; leave it out to list them"
         raise ConfigError([Problem("QUESTION", what)])
     if len(fitting) > 1:
         more = ", ..." if len(fitting) > MANY else ""
@@ -242,7 +242,7 @@ def _course(result: VerificationResult) -> list[Part]:
 
 def _require(found: Sequence[VerificationResult], option: str, given: str, there: Sequence[str]) -> None:
     if not found:
-        raise ConfigError([Problem(option, f"no result of {given!r}; there is: {', '.join(there) or 'nothing'}")])
+        raise ConfigError([Problem(option, f"no result of {given!r}; available: {', '.join(there) or 'nothing'}")])
 
 
 def _fields(template: TemplatePart) -> list[Part]:

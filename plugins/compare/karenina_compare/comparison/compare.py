@@ -46,8 +46,8 @@ def compare(
     Each answering model is compared with the same one of the other side, or with those that `models` says: texts such
     as `gpt=gpt-next`, a part of each name being enough; `judges` says the same of parsing models. Replicates are
     averaged by question. `metrics`: `pass_rate`, `answered_accuracy`, `trait:NAME`, `trait:*`; by default the pass
-    rate, and all traits where no verdicts are due. All rows are one family for the correction. `cluster` and `planned`
-    are as in `headline_numbers`, one `planned` a side. `unchanged` leaves out items that have changed.
+    rate, and all traits if no verdicts are due. All rows are one family for the correction. `cluster` and `planned` are
+    as in `headline_numbers`, one `planned` a side. `unchanged` leaves out items that have changed.
 
     Raises ConfigError for such items without it, and for metrics and models that are not there."""
     planned = planned_of(a, planned[0]), planned_of(b, planned[1])
@@ -264,7 +264,7 @@ def _notes(measures: Measures, cluster: Cluster | None, *sets: tuple[str, Result
     notes = [f"{name}: {why}" for name, why in measures.conflicts.items()]
     for label, _, results in sets:
         if weaker := sum(JUDGED_AGAINST_REFERENCE in result.metadata.caveats for result in results):
-            notes.append(f"{label}{plural(weaker, 'item')} judged against a reference answer, the weaker kind")
+            notes.append(f"{label}{plural(weaker, 'item')} judged against a reference answer (weaker evidence)")
     for _, given, _ in sets:
         notes += getattr(given, "notes", ())
     every = [result for _, _, results in sets for result in results]

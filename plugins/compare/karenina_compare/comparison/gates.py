@@ -80,7 +80,7 @@ def _too_few(row: Row, tolerated: float) -> str:
     drop = _worsening(row, row.difference)
     if drop is None or row.scale is None or drop <= tolerated * row.scale + SLACK:
         return ""
-    return f"worse, and not significant ({_details(row)}); {few} show too little: {sight(row)}"
+    return f"worse, but not significant ({_details(row)}); {few} show too little: {sight(row)}"
 
 
 def _worsening(row: Row, difference: float) -> float | None:
@@ -97,7 +97,7 @@ def _drop(row: Row, most: float) -> tuple[bool, str]:
         return False, f"cannot be decided: none of {plural(row.questions, 'question')} has a value on both sides"
     details = f"{signed(row.difference, row)} on {plural(row.compared, 'question')}"
     details += f" ({interval(row.interval, row)})" if row.interval else ""
-    details += f", a drop of at most {points(most, row)} asked for"
+    details += f", a drop of at most {points(most, row)} allowed"
     drop = _worsening(row, row.difference)
     if drop is None:
         what = "which value is better is unknown; name the metrics that decide (--metric)"
@@ -105,7 +105,7 @@ def _drop(row: Row, most: float) -> tuple[bool, str]:
     if drop > most + SLACK:
         return False, details
     if not row.worst_known:
-        return False, f"cannot be decided: {details}; of answers without a value the worst one is unknown"
+        return False, f"cannot be decided: {details}; the worst value of answers without one is unknown"
     worst = None if row.worst_asked is None else _worsening(row, row.worst_asked)
     if row.worst_asked is not None and worst is not None and worst > most + SLACK:
         what = f"{signed(row.worst_asked, row)} if every answer without a value were as bad for B as it can be"
@@ -143,7 +143,8 @@ def _coverages(comparison: Comparison, least: float) -> Iterator[Gate]:
         partly = share < row.compared / max(1, row.questions) - SLACK
         counted = f"{percent(share)}{', with the answers that have no value' if partly else ''}"
         about = (
-            f"{row.compared} of {plural(row.questions, 'question')} compared ({counted}), {percent(least)} asked for"
+            f"{row.compared} of {plural(row.questions, 'question')} compared ({counted}), at least {percent(least)} "
+            "required"
         )
         yield Gate("coverage", _about(row), share >= least - SLACK, about)
     for name in comparison.unpaired_a:
@@ -173,7 +174,9 @@ def _pass_rate(numbers: Numbers, least: float) -> tuple[bool, str]:
     rate = numbers.pass_rate
     if rate.value is None:
         return False, f"cannot be decided: none of {plural(numbers.items, 'item')} has a verdict"
-    details = f"{percent(rate.value)} of {plural(rate.items, 'item')} with a verdict pass, {percent(least)} asked for"
+    details = (
+        f"{percent(rate.value)} of {plural(rate.items, 'item')} with a verdict pass, at least {percent(least)} required"
+    )
     if rate.bounds is None:
         return rate.value >= least - SLACK, details
     worst, missing = rate.bounds.worst, counts(rate.missing)

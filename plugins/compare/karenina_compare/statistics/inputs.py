@@ -58,7 +58,7 @@ def _converted(items: Iterable[Any], name: str) -> Floats:
     """Numbers in other boxes than numpy's, such as fractions or whole numbers of any size."""
     for i, item in enumerate(items):
         if not isinstance(item, Real | np.bool_):
-            raise StatisticsError(f"{name}[{i}] is {item!r}, which is no number; leave out what was not measured")
+            raise StatisticsError(f"{name}[{i}] is {item!r}, which is not a number; leave out what was not measured")
     try:
         return np.asarray([float(item) for item in items])
     except OverflowError as error:

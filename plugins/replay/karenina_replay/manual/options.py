@@ -21,6 +21,6 @@ OPTIONS = (
         ModelField("manual", "manual_traces", _read),
         Path,
         "FILE",
-        help_later="The recorded answers again: they were not written.",
+        help_later="The recorded answers, which the run does not keep.",
     ),
 )

@@ -125,12 +125,12 @@ COURSE = (
     *stored("checks", "boolean", "mcp_enabled"),
     *stored("rubric", "boolean", "agentic_rubric_evaluation_performed"),
     *stored("template", "text", "template_validation_error"),
-    *stored("metadata", "text", "item_digest", about="Of the question as it was then."),
-    *stored("metadata", "text", "template_isolation", about="How its code was kept apart."),
+    *stored("metadata", "text", "item_digest", about="The digest of the question at that time."),
+    *stored("metadata", "text", "template_isolation", about="How its code was isolated."),
     *stored("metadata", "boolean", "few_shot_enabled"),
     *stored("metadata", "whole", "few_shot_example_count"),
     *stored("metadata", "json", "retry_counts", about="`{kind of error: how often it was tried again}`."),
-    *stored("generation", "json", "text_flags", about="What was odd about the answer's text."),
+    *stored("generation", "json", "text_flags", about="Anomalies of the answer's text."),
     *stored("generation", "json", "replayed_from", about="Where the answer was captured, if it was replayed."),
     Column(
         "ledger",
@@ -142,7 +142,7 @@ COURSE = (
         "trail",
         "json",
         lambda row: [asdict(entry) for entry in row.result.trail],
-        "`[{stage, status, reason, seconds}]`: what became of every stage.",
+        "`[{stage, status, reason, seconds}]`: what happened to every stage.",
     ),
 )
 SEEN = {column.name for column in FIRST}

@@ -107,8 +107,9 @@ CAVEATS = Column(
     "text",
     lambda row: ", ".join(caveats_of(row.result)) or None,
     "What to keep in mind, joined by commas: `partial_content` (the answer was cut off), `embedding_override` (a wrong "
-    "field was accepted for its similarity), `retries_used`, `parse_decision_malformed` (the judge did not say "
-    "readably whether an agent is needed), `ungrounded_values` (extracted values do not occur in the answer), "
+    "field was accepted for its similarity), `retries_used`, `parse_decision_malformed` (the judge gave no "
+    "readable decision on whether an agent is needed), `ungrounded_values` (extracted values do not occur in the "
+    "answer), "
     "`unquoted_abstention`, `contradictory_abstention` and `contradictory_sufficiency` (the judge of a check could not "
     "be believed, nothing was decided), `abstention_beside_values` (it claims an abstention beside a template with all "
     "values), `invisible_characters` (the answer has some), and what stages of other packages report.",

@@ -71,7 +71,7 @@ def item_table(columns: str) -> Table:
     """Raises ValueError where there is no such choice."""
     if columns not in TABLES_BY_CHOICE:
         hint = did_you_mean(columns, CHOICES)
-        raise ValueError(f"there are no columns {columns!r}{hint}; there is: {', '.join(CHOICES)}")
+        raise ValueError(f"there are no columns {columns!r}{hint}; available: {', '.join(CHOICES)}")
     return TABLES_BY_CHOICE[columns]
 
 

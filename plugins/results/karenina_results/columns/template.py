@@ -190,7 +190,7 @@ USAGE_COLUMNS = (
         "True: the tokens of some call are unknown. The tokens given are then a lower bound.",
     ),
     own("input_cache_creation_tokens", "whole", of_item("numbers.cache_creation_tokens")),
-    own("channel", "text", of_item("numbers.channel"), "How a judge was asked for structure."),
+    own("channel", "text", of_item("numbers.channel"), "How structured output was requested from a judge."),
     own(
         "cached",
         "boolean",

@@ -18,27 +18,27 @@ from karenina_cli.options.sections import examples
     "--format",
     "format_",
     metavar="NAME",
-    help="json, jsonl, csv, xlsx, parquet, sqlite, junit, or what a plugin brings. Default: by the suffix of FILE.",
+    help="json, jsonl, csv, xlsx, parquet, sqlite, junit, or a format of a plugin. Default: from the suffix of FILE.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The file; one that is there is replaced. Default: the name of DIR with the format's suffix, in the working "
+    help="The file; an existing one is replaced. Default: the name of DIR with the format's suffix, in the working "
     "directory.",
 )
 @click.option(
     "--columns",
     type=click.Choice(("short", "full")),
-    help="Of csv and xlsx: what people look at first (the default), or everything that is stored.",
+    help="For csv and xlsx: the main columns (short, the default), or everything that is stored (full).",
 )
 @click.pass_context
 def command(ctx: click.Context, directory: Path, format_: str | None, output: Path | None, columns: str | None) -> None:
     """Write the results in DIR, a run directory or a file of results, to FILE. Its name is printed.
 
-    Results are read and written one after the other, so that they need not fit into memory. FILE is there as a whole or
-    not at all.
+    Results are read and written one after the other, so that they need not fit into memory. FILE is written completely
+    or not at all.
 
     Exit codes: 0 written, 1 the results cannot be read, the file cannot be written or a package is missing, 2 wrong
     usage.

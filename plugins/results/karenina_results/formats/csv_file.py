@@ -195,7 +195,7 @@ def _header(path: str | Path) -> list[tuple[str, CellType]]:
     }
     choice = next((choice for choice, absent in missing.items() if not absent), None)
     if choice is None:
-        what = f"is no table of results: it has no column {missing['short'][0]!r}"
+        what = f"is not a table of results: it has no column {missing['short'][0]!r}"
         raise BenchmarkError(f"{path} {what}; write a new one: karenina export DIR -o FILE")
     known: dict[str, CellType] = {column.name: column.type for column in tables[choice]}
     return [(name, known.get(name, "value")) for name in names]

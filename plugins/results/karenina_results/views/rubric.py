@@ -64,7 +64,7 @@ class RubricResults(View):
         known = dict.fromkeys(("all", *TYPES, *OF_LLM, *sorted(met), *self._app.traits))
         if wanted not in known:
             hint = did_you_mean(wanted, known)
-            raise ValueError(f"there is no type of trait {wanted!r}{hint}; there is: {', '.join(known)}")
+            raise ValueError(f"there is no type of trait {wanted!r}{hint}; available: {', '.join(known)}")
         if wanted == "all":
             return lambda trait: True
         return lambda trait: wanted in (trait.type, trait_type(trait))

@@ -51,7 +51,7 @@ class TemplateResults(View):
         `passed_only`: those that passed. `failed_only`: those with a verdict that did not; an error is no verdict.
         """
         if passed_only and failed_only:
-            raise ValueError("no result has passed and failed; give one of passed_only and failed_only")
+            raise ValueError("no result has both passed and failed; give only one of passed_only and failed_only")
         view = super().filter(**conditions)
         if passed_only:
             return view.filter(outcomes=["passed"])

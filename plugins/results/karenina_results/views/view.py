@@ -137,7 +137,7 @@ def grouping(table: Table, results: Iterable[VerificationResult], by: By, *, per
     for name in wanted:
         if name not in known:
             hint = did_you_mean(name, known)
-            raise ValueError(f"there is no column {name!r} to group by{hint}; there is: {', '.join(known)}")
+            raise ValueError(f"there is no column {name!r} to group by{hint}; available: {', '.join(known)}")
     return Grouping(tuple(known[name] for name in wanted), isinstance(by, str))
 
 
@@ -216,7 +216,7 @@ class View(Sequence[VerificationResult]):
             return self._own[name]
         known = self._app.registry(AggregatorRegistry)
         if name not in known:
-            raise KeyError(f"there is no aggregator {name!r}; there is: {', '.join(self.list_aggregators())}")
+            raise KeyError(f"there is no aggregator {name!r}; available: {', '.join(self.list_aggregators())}")
         found: Aggregator = known.load(name)
         return found
 

@@ -98,7 +98,7 @@ class CallableSettings:
     """`[plugins.trait-callable]`"""
 
     seconds: float = field(default=10.0, validator=validators.gt(0))
-    """How long the function of a trait may take for one text. It cannot be stopped, only given up on."""
+    """How long the function of a trait may take for one text. It cannot be stopped, only abandoned."""
     load_seconds: float = field(default=60.0, validator=validators.gt(0))
     """How long loading the code of a trait from a file may take, with the packages that it imports. It is done once;
     every item waits for it."""
@@ -292,7 +292,7 @@ def score_of(trait: CallableRubricTrait, value: Any) -> TraitScore:
     if trait.validate_score(number):
         return TraitScore(value=number)
     finite = isinstance(number, int) or math.isfinite(number)
-    what = f"not between {trait.min_score} and {trait.max_score}" if finite else "no number of a scale"
+    what = f"not between {trait.min_score} and {trait.max_score}" if finite else "not a number on a scale"
     return TraitScore(state="invalid", reason=f"its function returned {_shown(number)}, which is {what}")
 
 

@@ -81,7 +81,7 @@ class Found:
     def notes(self) -> list[str]:
         if not self.unanswered:
             return []
-        what = "failed with a lasting error in the run that is extended; they are asked for again, for the added judges"
+        what = "failed with a permanent error in the extended run; they are requested again for the added judges"
         return [f"{plural(self.unanswered, 'answer')} {what}"]
 
 
@@ -153,13 +153,13 @@ def _prepared(folder: Path, manifest: Mapping[str, Any], made: RunConfig, wanted
     ids = [question.id for question in benchmark.questions]
     there = [name for name in manifest["questions"] if name in set(ids)]
     if not there:
-        raise ConfigError([Problem("questions", "none of the run's questions is in the benchmark any more")])
+        raise ConfigError([Problem("questions", "none of the run's questions is in the benchmark now")])
     answers = answers_of_run(folder, manifest)
     if answers is None and wanted.ask_missing:
-        what = "says how answers are used that a run was given, and this one was given none; leave it out"
+        what = "applies to answers that a run was given, and this one was given none; leave it out"
         raise ConfigError([Problem("--ask-missing", what)])
     if answers is not None and (wanted.ask_missing or answers.miss_policy == "leave_out"):
-        # what is there already cannot be left out again
+        # what already exists cannot be left out again
         answers.miss_policy = "fall_through" if wanted.ask_missing else "strict"
     return prepare(
         benchmark,
@@ -184,7 +184,7 @@ def _scan(folder: Path, prepared: Prepared, prior: Prior, rubrics: Mapping[str, 
     with JournalReader.open(folder) as reader:
         ((there,),) = reader.query("SELECT COUNT(*) FROM results")
         if not there:
-            raise ConfigError(f"the run in {folder} has no results to extend; begin a new run")
+            raise ConfigError(f"the run in {folder} has no results to extend; start a new run")
         for (question, _, _), sharing in items:
             has_answer = not more_judges
             for item in sharing:
@@ -213,9 +213,9 @@ def _scan(folder: Path, prepared: Prepared, prior: Prior, rubrics: Mapping[str, 
     if missing:
         what = f"of {plural(len(missing), 'item')} the run in {folder} has no result (first: question {missing[0]})"
         line = f"karenina {'doctor' if damaged else 'resume'} {shlex.quote(str(folder))}"
-        raise ConfigError(f"{what}; see to that first: {line}")
+        raise ConfigError(f"{what}; fix that first: {line}")
     if strange := there - found.rows:
-        what = f"{plural(strange, 'result')} in {folder} are not of the run {prepared.run_name!r}"
+        what = f"{plural(strange, 'result')} in {folder} do not belong to the run {prepared.run_name!r}"
         raise ConfigError(f"{what}; results of several runs cannot be extended together")
     if clashes:
         raise ConfigError(
@@ -281,7 +281,7 @@ def rebuilt_with(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[
     """The configuration of a run with more models: those that `flags` name, in the way they say.
 
     A file or `--set` that lists models describes all of them, and those of the flags follow. Raises ConfigError like
-    `rebuilt`, and where a model is there already.
+    `rebuilt`, and where a model already exists.
     """
     sets = tuple(sets)
     given = merged(layer.table for layer in (*([read_layer(path)] if path else []), settings_layer(sets)))
@@ -324,7 +324,7 @@ def _more(
     more: list[tuple[str, dict[str, Any] | None]] = []
     for name in added.models:
         if name in listed:
-            problems.append(Problem(f"{option}-model", f"{name} is there already"))
+            problems.append(Problem(f"{option}-model", f"{name} is already in the run"))
         elif not fields and (name in there or name in described):
             more.append((name, None))
         else:

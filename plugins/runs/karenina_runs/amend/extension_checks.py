@@ -113,7 +113,7 @@ def check_folders(prepared: Prepared, prior: Prior, rubrics: Mapping[str, Rubric
             judged.append(question)
         elif investigated_modes(of_traits, rubrics.get(question)):
             traits.append(question)
-    gone = "agents look into the folders that the answers were worked out in, and these are gone; begin a new run"
+    gone = "agents investigate the folders in which the answers were made, and these are gone; start a new run"
     problems = [
         Problem(where, f"{gone} (question {first_of(names)})")
         for where, names in (("parsing_models", judged), ("rubric", traits))

@@ -113,9 +113,9 @@ class Extension(Continuation):
             extended = read_manifest(self.folder)
             fingerprint, now = fingerprints(self.folder, prepared)
         except ConfigError as error:
-            raise ConfigError(f"{error}; results of the run there are still to be taken over, put it back") from error
+            raise ConfigError(f"{error}; results of that run still have to be taken over, so put it back") from error
         if extended["run_id"] != self.run_id:
-            raise ConfigError(f"{self.folder} holds another run than the one that is extended; put that one back")
+            raise ConfigError(f"{self.folder} holds another run than the extended one; put that one back")
         scoring = scoring_of(prepared.app, added_traits(fingerprint, now, prepared))
         return evolve(found, prior=prior_of(extended, fingerprint), scoring=scoring)
 
@@ -153,15 +153,15 @@ class Extension(Continuation):
             return
         with JournalReader.open(self.folder) as reader:
             if reader.run_id != self.run_id:
-                raise RunDirectoryError(f"{self.folder} holds another run than the one that is extended; put it back")
+                raise RunDirectoryError(f"{self.folder} holds another run than the extended one; put it back")
             for item in prior_items(prepared, self.prior):
                 task = writer.task(item)
                 if writer.journal.done(task) is not None:
                     continue
                 if (stored := reader.result(task)) is None:
                     raise RunDirectoryError(
-                        f"{self.folder} had a result of question {item.question.id} that cannot be read any more"
-                        f"; look: karenina doctor {shlex.quote(str(self.folder))}"
+                        f"{self.folder} had a result of question {item.question.id} that can no longer be read"
+                        f"; check: karenina doctor {shlex.quote(str(self.folder))}"
                     )
                 if scored == (item.question.id in self.scoring.rubrics and is_scorable(stored)):
                     yield item, stored

@@ -175,7 +175,7 @@ def planned_repair(folder: str | Path, selection: RepairSelection, mode: Mode = 
     _check_ended(folder)
     conditions = selection.conditions
     if not conditions and not selection.everything:
-        raise ConfigError("say which results are to be repaired, or ask for all of them (--all)")
+        raise ConfigError("choose the results to repair, or all of them (--all)")
     with JournalReader.open(folder) as reader:
         every = [_Found.of(stored) for stored in reader.results()]
     if problems := list(_unknown(conditions, every)):
@@ -183,7 +183,7 @@ def planned_repair(folder: str | Path, selection: RepairSelection, mode: Mode = 
     fitting = (found for found in every if all(found.values[name] & wanted for name, wanted in conditions.items()))
     chosen = {found.row.result_id: found.row.answer for found in fitting}
     if not chosen:
-        raise ConfigError("no result of the run fits all of that; leave a condition out")
+        raise ConfigError("no result of the run matches all conditions; remove one")
     shared = set(chosen.values()) if mode == "live" else set()
     rows = [found for found in every if found.row.result_id in chosen or found.row.answer in shared]
     return RepairPlan(
@@ -204,7 +204,7 @@ def _unknown(conditions: Mapping[str, frozenset[Any]], every: Sequence[_Found]) 
                 yield Problem(name, f"no result has {value}")
                 continue
             known = ", ".join(map(str, there[:MOST_VALUES])) or "none"
-            what = f"no result has {value!r}{did_you_mean(str(value), map(str, there))}; there is: {known}"
+            what = f"no result has {value!r}{did_you_mean(str(value), map(str, there))}; available: {known}"
             yield Problem(name, what)
 
 
@@ -232,7 +232,7 @@ def begun_repair(
         if gone := [row for item, row in chosen if row is not None and judged_by_folder(prepared, item)]:
             answers = plural(len(gone), "answer")
             raise ConfigError(
-                _named(f"agents look into the folders in which {answers} came about, which are gone; {LIVE}", gone)
+                _named(f"agents investigate the folders in which {answers} were made, which are gone; {LIVE}", gone)
             )
     write_missing_results(folder)  # what is kept beside the run is what there is
     with RunLock(folder):
@@ -248,11 +248,11 @@ def begun_repair(
 def _check_ended(folder: Path) -> None:
     manifest, line = read_manifest(folder), f"karenina resume {shlex.quote(str(folder))}"
     if pending(folder, manifest) is not None:
-        raise ConfigError(f"a repair of {folder} has not ended; continue it: {line}")
+        raise ConfigError(f"a repair of {folder} is not finished; continue it: {line}")
     if manifest.get("status") != "completed":
         raise ConfigError(
-            f"the run in {folder} has not ended ({state_of(manifest, owner_of(folder))}), and only results of a "
-            f"finished run are repaired; continue it: {line}"
+            f"the run in {folder} has not ended ({state_of(manifest, owner_of(folder))}), and only finished "
+            f"runs are repaired; continue it: {line}"
         )
 
 
@@ -316,7 +316,7 @@ def undo_repair(run_dir: str | Path) -> Path:
         ended = reversed(manifest.get("repairs", ()))
         latest = (name for name in ended if _record(folder / name).get("status") != UNDONE)
         if not (name := str(manifest.get("repair") or next(latest, ""))):
-            raise ConfigError(f"there is no repair of {folder} that could be taken back")
+            raise ConfigError(f"there is no repair of {folder} to undo")
         before = _kept(folder / name, manifest)
         known = _open_batches(folder / name)
         with suppress(RunDirectoryError):  # a journal that cannot be read names none
@@ -324,8 +324,8 @@ def undo_repair(run_dir: str | Path) -> Path:
                 where = shlex.quote(str(folder))
                 raise ConfigError(
                     f"{plural(calls, 'call')} of the repair may still be made, in batches at providers, and would be "
-                    f"lost with it; have them cancelled: karenina batches {where} --cancel (or continue the repair: "
-                    f"karenina resume {where}), then type the same again"
+                    f"lost with it; cancel them: karenina batches {where} --cancel (or continue the repair: "
+                    f"karenina resume {where}), then run the same command again"
                 )
         try:
             _restore(folder, name, before, lock)
@@ -333,7 +333,7 @@ def undo_repair(run_dir: str | Path) -> Path:
             if isinstance(error, RunDirectoryError):
                 raise
             raise RunDirectoryError(
-                f"{folder / name} cannot be put back into {folder}: {error}; see to that and type: {undo_line(folder)}"
+                f"{folder / name} cannot be put back into {folder}: {error}; fix that and type: {undo_line(folder)}"
             ) from error
     return folder / name
 
@@ -359,8 +359,8 @@ def _kept(own: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
                 raise ConfigError(f"its {JOURNAL} is damaged or of another run")
     except (ConfigError, RunDirectoryError) as error:
         raise RunDirectoryError(
-            f"what was there before the repair cannot be taken from {own}: {error}; nothing was changed. Put that "
-            "folder back, and type the same again"
+            f"the previous results cannot be read from {own}: {error}; nothing was changed. Put that "
+            "folder back, and run the same command again"
         ) from error
     return before
 

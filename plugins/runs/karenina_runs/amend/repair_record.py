@@ -124,8 +124,8 @@ class Repair(Continuation):
             stored = None if found is None else read_back(found)
         if stored is None or (answer := answer_of(stored)) is None:
             raise RunDirectoryError(
-                f"the answer of {task} is gone from {writer.journal.reader.path}, so it cannot be judged again; take "
-                f"the repair back, type: {undo_line(writer.folder)}"
+                f"the answer of {task} is gone from {writer.journal.reader.path}, so it cannot be judged again; undo "
+                f"the repair, type: {undo_line(writer.folder)}"
             )
         calls = {name: {**row, "cached": bool(row.get("cached"))} for name, row in answer.usage_metadata.items()}
         return evolve(answer, usage_metadata=calls)
@@ -134,7 +134,7 @@ class Repair(Continuation):
         if not writer.replaced:
             return ()
         left, line = plural(len(writer.replaced), "result"), f"karenina resume {shlex.quote(str(writer.folder))}"
-        return (f"the repair has not ended: {left} still to be made again; {line} continues it",)
+        return (f"the repair is not finished: {left} still to be made again; {line} continues it",)
 
     def ended(self, folder: Path) -> None:
         end_repair(folder, self)
@@ -185,8 +185,8 @@ def begin_repair(
         _keep(folder, own, document)
     except (OSError, sqlite3.Error) as error:
         raise RunDirectoryError(
-            f"what is in {folder} cannot be kept beside it: {error}; nothing was changed. Free space and type the same "
-            "again"
+            f"what is in {folder} cannot be kept beside it: {error}; nothing was changed. Free space and run the same "
+            "command again"
         ) from error
     begun: dict[str, Any] = {"repair": named(repair), "status": "running", **continued(manifest, True)}
     if mode == "live" and (folder / ANSWERS).is_file():  # what the run asks for itself is used instead of given answers
@@ -231,11 +231,11 @@ def pending(folder: Path, manifest: Mapping[str, Any]) -> Repair | None:
             )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunDirectoryError(
-            f"{own / REPAIR}, which says what is being repaired, cannot be read ({error}); put it back, or take the "
-            f"repair back: {undo_line(folder)}"
+            f"{own / REPAIR}, which says what is being repaired, cannot be read ({error}); put it back, or undo the "
+            f"repair: {undo_line(folder)}"
         ) from error
     raise RunDirectoryError(
-        f"the repair {name} of {folder} was being taken back when that was interrupted; end it, type: "
+        f"the repair {name} of {folder} was being undone when that was interrupted; finish that, type: "
         f"{undo_line(folder)}"
     )
 

@@ -191,9 +191,9 @@ class ReplayStore:
         except OSError as error:
             raise ConfigError([Problem(str(path), f"cannot be read ({error.strerror}); check the path")]) from None
         except ValueError as error:
-            raise ConfigError([Problem(str(path), f"is no file of answers: {error}")]) from None
+            raise ConfigError([Problem(str(path), f"is not a file of answers: {error}")]) from None
         if not isinstance(data, dict) or not isinstance(data.get("entries"), list):
-            what = "is no file of answers; give one that ReplayStore.save has written, or the directory of a run"
+            what = "is not a file of answers; give one that ReplayStore.save has written, or the directory of a run"
             raise ConfigError([Problem(str(path), what)])
         if data.get("version") != VERSION:
             what = f"has the version {data.get('version')!r} of its format; this program reads {VERSION}"
@@ -282,7 +282,7 @@ class ReplayStore:
                 left.pop(key, None)
         if left:
             first = next(iter(left))[:MOST_SHOWN]
-            log.warning("recorded answers are to none of the questions", answers=len(left), first=first)
+            log.warning("recorded answers match none of the questions", answers=len(left), first=first)
         return store
 
 

@@ -164,8 +164,8 @@ class SentBatch:
         """The batch stays where it is, for a resumed run, unless it is there no more."""
         if self.adopted and error.status == 404:
             self.run.remark(
-                f"the provider does not know the batch {self.row.provider_id} of {self.row.model} any more: its calls "
-                "are sent again"
+                f"the provider does not know the batch {self.row.provider_id} of {self.row.model} any longer: its "
+                "calls are sent again"
             )
             await self.put("lost")
             return self._settle_rest(NOT_SENT)
@@ -173,12 +173,12 @@ class SentBatch:
         if self.row.provider_id:
             self.run.remark(
                 f"the batch {self.row.provider_id} of {self.row.model} is left at the provider ({one_line(error)}); "
-                f"when that is mended, karenina resume{how} fetches it"
+                f"when that is fixed, karenina resume{how} fetches it"
             )
         elif self.row.status == "sending":
             self.run.remark(
                 f"it is not known whether the provider took the batch {self.row.id} of {self.row.model} "
-                f"({one_line(error)}); when that is mended, karenina resume{how} looks for it"
+                f"({one_line(error)}); when that is fixed, karenina resume{how} looks for it"
             )
         error.final = True
         return self._settle_rest(error)
@@ -287,7 +287,7 @@ class SentBatch:
             if unknown or double:
                 self.run.remark(
                     f"the batch {provider_id} of {self.row.model} brought {plural(unknown, 'reply')} to calls that are "
-                    f"not in it, and {plural(double, 'reply')} more than one to the same call; they are left out"
+                    f"not in it, and {plural(double, 'reply')} more than one to the same call; they are ignored"
                 )
         self.ended = True
         kind: Any = AFTER.get(state.status, "server")

@@ -24,7 +24,7 @@ from ..journal.reader import DONE, OPEN, Batch
 from .batches import NOT_SENT, PATIENCE, BatchRun, Gathered, Name, SentBatch
 
 NO_DIRECTORY = (
-    "a model that is asked in batches needs a run directory, where the ids of its batches are kept: give one "
+    "a model with batch = true needs a run directory, which keeps the ids of its batches: give one "
     "(--run-dir DIR, run_dir=...), or set batch = false"
 )
 SETTLE = 0.2

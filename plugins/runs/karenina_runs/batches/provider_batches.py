@@ -79,7 +79,7 @@ async def _there(made: RunConfig, row: Batch, *, cancel: bool) -> BatchThere:
         model=row.model,
         provider_id=row.provider_id or None,
         calls=len(row.keys),
-        problem="its model is no part of the configuration; look for it at the provider",
+        problem="its model is not in the configuration; look for it at the provider",
     )
     for model in (config.for_model(model) for model in models if str(model.identity) == row.model):
         try:

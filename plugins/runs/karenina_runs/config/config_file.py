@@ -334,7 +334,9 @@ def parse_setting(text: str) -> tuple[tuple[str, ...], Any]:
         key, node = next(iter(node.items()))
         keys.append(key)
     if node != 0 or "\n" in path:
-        raise ConfigError([Problem(f"--set {path}", 'is no path; quote unusual names: models."gpt-4.1".temperature')])
+        raise ConfigError(
+            [Problem(f"--set {path}", 'is not a path; quote unusual names: models."gpt-4.1".temperature')]
+        )
     if len(keys) < 2 or keys[0] not in TABLES:
         what = f"a path begins with run., models.NAME. or plugins.NAME.{did_you_mean(keys[0], TABLES)}"
         raise ConfigError([Problem(f"--set {path}", what)])

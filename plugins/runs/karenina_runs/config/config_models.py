@@ -106,7 +106,7 @@ def configured_models(
     every = [entry for role in entries.values() for entry in role]
     for flag in supplied:
         if not any(entry.table.get("interface") == flag.interface for entry in every):
-            what = f"no model reads them; add --answering-interface {flag.interface}"
+            what = f"no model uses them; add --answering-interface {flag.interface}"
             problems.append(Problem(flag.option, what))
     made: dict[str, tuple[ModelConfig, ...]] = {}
     for role, listed in entries.items():

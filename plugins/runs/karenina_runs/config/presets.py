@@ -46,7 +46,7 @@ TABLES = ("models", "run", "plugins")
 WHERE_KEYS_ARE = ("endpoint_base_url", "mcp_urls_dict", "extra_kwargs")
 NO_KEY = "a preset holds no key; leave it out, and name the variable that holds it in {owner}.api_key_env"
 NO_SECRETS = "it holds something secret, which no preset does; leave it out, and give it to the run: --set {path}=VALUE"
-MASKED = "a mask is no value; write the value, or leave it out"
+MASKED = "a mask is not a value; write the value, or leave it out"
 MASKS = re.compile(rf"\*{{3,}}|{re.escape(MASK)}")
 
 
@@ -72,7 +72,7 @@ class Preset:
             raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
         except ValueError as error:
             raise ConfigError(
-                f"{path} is not a preset: {error}; list those that are there: karenina preset list"
+                f"{path} is not a preset: {error}; list the existing ones: karenina preset list"
             ) from None
         config = data.get("config") if isinstance(data, Mapping) else None
         if not isinstance(config, Mapping):
@@ -122,8 +122,8 @@ class PresetFolder:
             raise ConfigError(f"there is no preset {path}; check the path")
         hint = did_you_mean(path.stem, [file.stem for file in self.files()])
         raise ConfigError(
-            f"there is no preset {reference!r} in {self.path}{hint}; karenina preset list shows what is there, and a "
-            f"file elsewhere is named by its path (./{path.name})"
+            f"there is no preset {reference!r} in {self.path}{hint}; karenina preset list shows the existing ones; "
+            f"give a file elsewhere by its path (./{path.name})"
         )
 
     def file_of(self, name: str) -> Path:
@@ -149,12 +149,14 @@ class PresetFolder:
         if not preset.name.strip():
             problems.append(Problem("name", "a preset needs a name"))
         if _names_file(preset.name):
-            problems.append(Problem("name", f"{preset.name!r} would be looked for as a file; leave out / and {SUFFIX}"))
+            problems.append(
+                Problem("name", f"{preset.name!r} would be taken for a file name; leave out / and {SUFFIX}")
+            )
         if problems := [*problems, *found_secrets(preset.config)]:
             raise ConfigError(problems)
         path = self.file_of(preset.name)
         if path.exists() and not replace:
-            raise ConfigError(f"{path} is there already; choose another name, or replace it with --replace")
+            raise ConfigError(f"{path} already exists; choose another name, or replace it with --replace")
         if path.exists():
             old = Preset.read(path)
             description = old.description if preset.description is None else preset.description

@@ -171,7 +171,7 @@ def _layer(manifest: Mapping[str, Any], *, trusted: bool) -> Layer:
         raise ConfigError(f"the manifest does not say how the run was configured ({error!r})") from error
     if run.get("code_policy") == "trusted":
         if not trusted and manifest.get("trusted_code") is None:  # else the store is asked again
-            what = "the run was begun with --trust; add that again (--trust)"
+            what = "the run was started with --trust; add that again (--trust)"
             raise ConfigError([Problem("run.code_policy", what)])
         del run["code_policy"]
     run |= {f"{role}_models": tables[role] for role in ROLES}

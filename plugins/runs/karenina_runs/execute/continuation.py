@@ -131,8 +131,8 @@ def read_back(found: StoredResult) -> VerificationResult:
 def unreadable(found: StoredResult, error: Exception) -> RunDirectoryError:
     """What to do where a result in the journal is no result."""
     return RunDirectoryError(
-        f"the result {found.result_id} cannot be read back ({one_line(error)}); take it out of the journal with "
-        "karenina doctor DIR --replace, and have it made again with karenina resume DIR: what was paid for is kept"
+        f"the result {found.result_id} cannot be read back ({one_line(error)}); remove it from the journal with "
+        "karenina doctor DIR --replace, and make it again with karenina resume DIR: what was paid for is kept"
     )
 
 

@@ -114,7 +114,7 @@ class Stalls:
                 where = _place(frame_of(self._loop_thread))
             if where and looks == lasting:
                 where = _place(frame_of(self._loop_thread))
-                what = "the event loop is held up, and every item with it; this ends by itself or with the process"
+                what = "the event loop is blocked, and every item with it; this ends by itself or with the process"
                 log.warning(what, seconds=self.lasting, stage=self.running(), by=where)
         if where:
             self._log(looks, where)
@@ -124,7 +124,7 @@ class Stalls:
         if self.count <= MOST_LOGGED:
             seconds = round(looks * LOOKS_EVERY, 2)
             write = log.warning if seconds >= LOUD else log.info
-            write("the event loop was held up, and every item with it", seconds=seconds, by=where)
+            write("the event loop was blocked, and every item with it", seconds=seconds, by=where)
 
 
 def _place(frame: FrameType | None) -> str:
@@ -236,11 +236,11 @@ class IdleStages:
         what = f"ended after {self.limit:g} s without progress and without a call under way"
         stage = watched.context.progress[0]
         if stage is None:  # middleware, whose plugin is named anyway
-            return f"{what}; stage_idle_timeout gives it more time"
+            return f"{what}; to give it more time, raise stage_idle_timeout"
         plugin = watched.plan.owner(stage.name)
         found = next((info.distribution for info in self.app.plugins if info.name == plugin), None)
         owner = f"{found or 'no distribution'} (plugin {plugin})"
-        return f"{what}; it is a stage of {owner}, stage_idle_timeout gives it more time"
+        return f"{what}; it is a stage of {owner}; to give it more time, raise stage_idle_timeout"
 
     def running(self, loop: asyncio.AbstractEventLoop) -> str:
         """The stage that is running in this event loop, from any thread; empty where that is not known."""

@@ -66,7 +66,7 @@ def check_place(folder: Path, mounts: Path = MOUNTS) -> None:
     if not place.suitable:
         raise RunDirectoryError(
             f"{folder} is on a network file system ({place.kind} at {place.mount}), where a crash could lose what was "
-            "paid for; begin it in a local folder (--out DIR) and copy that when it is done"
+            "paid for; start it in a local folder (--out DIR) and copy that when it is done"
         )
     try:
         with tempfile.TemporaryFile(dir=folder) as probe:
@@ -75,6 +75,6 @@ def check_place(folder: Path, mounts: Path = MOUNTS) -> None:
             os.fsync(probe.fileno())
     except OSError as error:
         raise RunDirectoryError(
-            f"the run directory {folder} cannot be written: {error.strerror}; free space, or begin a run in "
+            f"the run directory {folder} cannot be written: {error.strerror}; free space, or start a run in "
             "another directory (--out DIR)"
         ) from error

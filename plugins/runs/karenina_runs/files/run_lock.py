@@ -60,7 +60,7 @@ class RunLock:
                     who = f"process {pid}" if pid else "another process"
                     raise RunDirectoryError(
                         f"{self.path.parent} is being written by {who}; wait until it ends, or stop it "
-                        f"(kill -TERM {pid or 'PID'}), and type the same again"
+                        f"(kill -TERM {pid or 'PID'}), and run the same command again"
                     )
                 waits -= 1
                 time.sleep(A_MOMENT)
@@ -72,7 +72,7 @@ class RunLock:
                 raise
             remedy = "make the folder writable" if handle is None else "free space"
             raise RunDirectoryError(
-                f"{self.path} cannot be written: {error.strerror}; {remedy}, or begin a run in another directory "
+                f"{self.path} cannot be written: {error.strerror}; {remedy}, or start a run in another directory "
                 "(--out DIR)"
             ) from error
         self._handle = handle

@@ -223,7 +223,7 @@ class RunDirectory:
         except OSError as error:
             line = f"karenina resume {shlex.quote(str(self.path))}"
             raise RunDirectoryError(
-                f"{self.path / name} cannot be written: {error.strerror}; free space, or begin a run in another "
+                f"{self.path / name} cannot be written: {error.strerror}; free space, or start a run in another "
                 f"directory (--out DIR). To resume a run that has begun, type: {line}"
             ) from error
 
@@ -236,7 +236,7 @@ def _what_it_is(path: Path) -> str:
             command = read_json(file)
     if not isinstance(command, str):
         return f"it has no {MANIFEST}; check the path"
-    return f"it keeps what the model of another command said, which is not asked again; to continue, type: {command}"
+    return f"it keeps replies for another command; to continue that, type: {command}"
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -245,13 +245,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
     for name in (MANIFEST, RESULTS, JOURNAL, f"{JOURNAL}-wal", FINGERPRINT, ANSWERS, LOCK, REPAIRS):
         file = path / name
         if file.is_symlink():
-            raise ConfigError(f"{file} is a link; put a copy of what it leads to in its place")
+            raise ConfigError(f"{file} is a link; replace it with a copy of its target")
         if file.exists() and not (file.is_dir() if name == REPAIRS else file.is_file()):
             raise ConfigError(f"{file} is not what a run keeps there; remove it")
     try:
         found = read_json(path / MANIFEST)
     except FileNotFoundError:
-        raise ConfigError(f"{path} is no run directory: {_what_it_is(path)}") from None
+        raise ConfigError(f"{path} is not a run directory: {_what_it_is(path)}") from None
     except OSError as error:
         raise ConfigError(f"{path / MANIFEST} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -289,7 +289,7 @@ def read_fingerprint(path: Path) -> dict[str, Any]:
 def _put_back(path: Path, name: str) -> str:
     """What to do where a file of a run is damaged."""
     line = shlex.join(["karenina", "verify", "BENCHMARK", "--reuse", str(path), "..."])
-    return f"put {name} back, or begin a new run that asks only what was not asked here: {line}"
+    return f"put {name} back, or start a new run that makes only the calls that were not made here: {line}"
 
 
 def _check_empty(path: Path) -> None:
@@ -305,7 +305,7 @@ def _check_empty(path: Path) -> None:
         if status == "completed":
             what = f"a run that is completed); {ANOTHER}"
         else:
-            what = "a run that another process works on" if owner_of(path) is not None else "a run that did not end"
+            what = "a run that another process works on" if owner_of(path) is not None else "an unfinished run"
             what = f"{what}); to resume it, type: karenina resume {shlex.quote(str(path))}"
     raise RunDirectoryError(f"the run directory {path} is not empty ({what}")
 

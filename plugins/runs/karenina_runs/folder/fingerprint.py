@@ -137,7 +137,7 @@ def other_tools(before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, 
             continue
         changed = [*(f"+{name}" for name in row["tools"] if name not in old["tools"])]
         changed += [f"-{name}" for name in old["tools"] if name not in row["tools"]]
-        what = f"offers other tools ({', '.join(changed)})" if changed else "describes its tools otherwise"
+        what = f"offers other tools ({', '.join(changed)})" if changed else "describes its tools differently"
         yield f"the tool server {row['server']!r} of the model {row['model']} {what} than when the run began"
 
 

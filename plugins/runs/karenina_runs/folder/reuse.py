@@ -31,7 +31,7 @@ class Sources:
         """What is missing, and what was found to be damaged so far. Such replies are asked for again."""
         damaged = ((reader.path, reader.damaged["calls"]) for reader in self.readers)
         return self.missing + tuple(
-            f"{plural(count, 'call')} of {path} could not be reused, being damaged; look: karenina doctor "
+            f"{plural(count, 'call')} of {path} could not be reused, because they are damaged; check: karenina doctor "
             f"{shlex.quote(str(path.parent))}"
             for path, count in damaged
             if count
@@ -62,8 +62,8 @@ def followed(folders: Iterable[Path], run_dir: Path | None = None) -> tuple[tupl
             waiting[:0] = _recorded(read_manifest(folder))
         except ConfigError:
             missing.append(
-                f"the manifest of {folder} cannot be read, so it is unknown of which runs that one reused replies; "
-                "give their directories, too (--reuse)"
+                f"the manifest of {folder} cannot be read, so it is unknown whose replies that run reused; give "
+                "those directories, too (--reuse)"
             )
     return tuple(there), tuple(missing)
 
@@ -81,10 +81,7 @@ def _recorded(manifest: Mapping[str, Any]) -> tuple[Path, ...]:
 
 def without(gone: Sequence[Path]) -> tuple[str, ...]:
     """Notes of a run that does not have the replies of these directories."""
-    return tuple(
-        f"{path} is not there any more: what was asked there, and not by the run that reused it, is asked again"
-        for path in gone
-    )
+    return tuple(f"{path} no longer exists: calls that were made only there are made again" for path in gone)
 
 
 @asynccontextmanager
@@ -116,6 +113,6 @@ async def opened_sources(folders: Sequence[Path], run_dir: Path | None) -> Async
                 raise ConfigError(f"{what}; a process works on that run: wait until it ends, or leave the run out")
             raise ConfigError(
                 f"{what}. To fetch their replies, type: {resume_command(read_status(folder), folder)}\n"
-                f"To have those cancelled that are not made yet, type: {cancel_command(folder)}"
+                f"To cancel those that have not been made yet, type: {cancel_command(folder)}"
             )
         yield Sources(readers, missing)

@@ -81,7 +81,7 @@ class Scanned:
             verb = "is" if changed == 1 else "are"
             found.append(f"{plural(changed, 'row')} of the table {self.table} {verb} not what was written")
         if self.unreadable:
-            found.append(f"{plural(self.unreadable, 'row')} of the table {self.table} cannot be read: no JSON")
+            found.append(f"{plural(self.unreadable, 'row')} of the table {self.table} cannot be read: not JSON")
         if self.missing:
             found.append(f"{plural(self.missing, 'row')} of the table {self.table} cannot be found")
         if self.unplaced:
@@ -146,10 +146,10 @@ def make(path: Path, run_id: str | None) -> tuple[sqlite3.Connection, Found]:
     run_id = run_id or uuid.uuid4().hex
     facts = {"run_id": run_id, "made_by": f"karenina-core {__version__}", "made_at": f"{time.time():.3f}"}
     if (log := log_of(path)).exists() and log.stat().st_size:
-        raise damaged(path, "its log is there, and the file itself is gone")
+        raise damaged(path, "its log exists, but the file itself is gone")
     if any(marked(path.parent).values()):
         raise RunDirectoryError(
-            f"{path} is gone, and what was paid for was in it; put the file back, or begin a new run in another folder"
+            f"{path} is gone, and what was paid for was in it; put the file back, or start a new run in another folder"
         )
     new = path.with_name(f".{path.name}.new")
     for left in (new, log_of(new), new.with_name(f"{new.name}-journal"), new.with_name(f"{new.name}-shm")):
@@ -195,7 +195,7 @@ def reopened(path: Path, run_id: str | None) -> tuple[sqlite3.Connection, Found]
     with JournalReader.open(path) as reader:
         if run_id is not None and reader.run_id != run_id:
             raise RunDirectoryError(
-                f"{path} is that of the run {reader.run_id}, not of the run {run_id}; put the journal of this run back"
+                f"{path} belongs to the run {reader.run_id}, not to the run {run_id}; put the journal of this run back"
             )
         ((problem,),) = reader.query("PRAGMA quick_check(1)")
         if problem != "ok":
@@ -265,8 +265,8 @@ def check(path: str | Path) -> Health:
         if path.name == JOURNAL and (log_of(path).exists() or any(marked(path.parent).values())):
             raise ConfigError(f"{path} is gone, and what was paid for was in it; put the file back")
         raise ConfigError(
-            f"there is no journal {path}: the folder is no run directory, or no model was called in it yet; check the "
-            "path"
+            f"there is no journal {path}: the folder is not a run directory, or no model was called in it yet; "
+            "check the path"
         )
     rows: dict[str, int] = {}
     damage = log_damage(path)

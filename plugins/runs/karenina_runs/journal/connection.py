@@ -56,7 +56,7 @@ def check_kind(path: Path, connection: sqlite3.Connection) -> None:
     (kind,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if kind != APPLICATION:
-        raise RunDirectoryError(f"{path} is no journal of karenina; name a run directory")
+        raise RunDirectoryError(f"{path} is not a journal of karenina; name a run directory")
     if version > VERSION:
         raise RunDirectoryError(
             f"{path} was written by a newer karenina (its schema is {version}, this program reads {VERSION}); update it"

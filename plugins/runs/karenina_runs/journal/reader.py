@@ -133,7 +133,7 @@ class JournalReader:
                 meta = _meta(found.connection)
             run_id = meta.get("run_id")
             if run_id is None:
-                raise damaged(path, "it does not say of which run it is")
+                raise damaged(path, "it does not name its run")
         except BaseException:
             found.close()
             raise

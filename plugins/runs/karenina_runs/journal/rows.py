@@ -194,7 +194,7 @@ def parsed(text: str) -> str:
         problem = "more than one document"
     except (ValueError, RecursionError) as error:
         problem = one_line(error)
-    log.error("what was to be kept is no JSON; please report it", problem=problem)
+    log.error("what was to be kept is not JSON; please report it", problem=problem)
     return ENCODE({"unreadable": text})
 
 

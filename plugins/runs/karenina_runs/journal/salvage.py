@@ -127,7 +127,7 @@ def _finish(connection: sqlite3.Connection, path: Path, run_id: str | None) -> t
     for name in TABLES:
         runs.update(dict(connection.execute(f"SELECT run, count(*) FROM {name} GROUP BY run").fetchall()))
     if not runs:
-        raise RunDirectoryError(f"nothing in {path} can be read; put a copy of the file back, or begin a new run")
+        raise RunDirectoryError(f"nothing in {path} can be read; put a copy of the file back, or start a new run")
     ((run, _),) = runs.most_common(1)
     for name in TABLES:
         connection.execute(f"DELETE FROM {name} WHERE run <> ?", (run,))

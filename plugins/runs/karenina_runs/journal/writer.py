@@ -40,8 +40,8 @@ WAL_PAGES = 4000
 SHORT = 0.0005
 """Seconds that a thread computes on while another one wants its turn: a tenth of Python's own; chosen."""
 GONE = (
-    "it was deleted, or its folder was renamed, during the run. A folder that was renamed has everything that "
-    "was acknowledged; type its new name: karenina resume NEW-NAME. What was deleted is lost: begin a new run"
+    "it was deleted, or its folder was renamed, during the run. A renamed folder has everything that was "
+    "acknowledged; continue it: karenina resume NEW-NAME. What was deleted is lost: start a new run"
 )
 _before: list[float] = []
 _TABLE = attrgetter("table")
@@ -340,7 +340,7 @@ def connected(path: Path) -> sqlite3.Connection:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise RunDirectoryError(
-                f"the file system of {path.parent} does not allow a write-ahead log; begin a run in another directory "
+                f"the file system of {path.parent} does not allow a write-ahead log; start a run in another directory "
                 "(--out DIR)"
             )
         connection.execute("PRAGMA trusted_schema = OFF")

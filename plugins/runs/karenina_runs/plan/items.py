@@ -37,11 +37,11 @@ NO_TRAITS: frozenset[str] = frozenset()
 MOST_NAMED = 5
 """Answers, or models, that a message names. Chosen: it stays readable."""
 ASK = (
-    "have the models asked for what is missing (--ask-missing; in Python a store with miss_policy fall_through, or "
-    "ask_missing=True of extend_run), or judge only the questions that have all of theirs (--only-answered; in Python "
+    "ask the models for the missing ones (--ask-missing; in Python a store with miss_policy fall_through, or "
+    "ask_missing=True of extend_run), or judge only the questions that have all answers (--only-answered; in Python "
     "miss_policy leave_out)"
 )
-NO_ANSWER = "has no answer to be replayed, or not of every model and replicate"
+NO_ANSWER = "lacks an answer to be replayed from some model or replicate"
 
 
 def trait_types(rubric: Rubric | None) -> frozenset[str]:
@@ -274,15 +274,15 @@ def check_answers(prepared: Prepared) -> list[str]:
             missing += 1
             if len(named) < MOST_NAMED:
                 item = generation.items[0]
-                gone = "agents look into the folder that the answer was worked out in, which is gone"
+                gone = "agents investigate the folder in which the answer was made, which is gone"
                 why = f": {gone}" if judged_by_folder(prepared, item) else ""
                 named.append(f"{item.question.id}, {item.answering.identity}, replicate {item.replicate}{why}")
     if missing and store.miss_policy == "strict":
         if missing > len(named):
             named.append(f"and {missing - len(named)} more")
-        what = f"{missing} of {plural(total, 'answer')} are not there; give them too, {ASK}"
+        what = f"{missing} of {plural(total, 'answer')} are missing; add them, {ASK}"
         raise ConfigError([Problem("answers", "\n  ".join([what, *named, _there(store)]))])
-    notes = [f"{total - missing - again} of {plural(total, 'answer')} are replayed; their models are not asked"]
+    notes = [f"{total - missing - again} of {plural(total, 'answer')} are replayed; their models are not called"]
     if again:
         notes.append(f"{plural(again, 'answer')} not replayed, although given: a repair generates them again")
     if store.overwritten:

@@ -50,17 +50,17 @@ PROMPTS = ("prompt_config", "few_shot_config")
 NAMES_OF_MODELS = ("model_name", "id", "interface", "model_provider")
 NO_TEMPLATE = "has no answer template"
 WITHOUT_TEMPLATE = (
-    "; where there are reference answers, have templates drafted (karenina benchmark draft BENCHMARK -o "
-    "drafted.jsonld --model MODEL), or have answers judged against them, which is the weaker kind (karenina verify "
+    "; if there are reference answers, draft templates with a model (karenina benchmark draft BENCHMARK -o "
+    "drafted.jsonld --model MODEL), or judge answers against them, which is weaker evidence (karenina verify "
     "BENCHMARK --judge-with reference)"
 )
 OF_A_SHEET = (
-    "; where a column of the sheet holds the values that are right, say so: karenina benchmark import SHEET -o "
+    "; if a column of the sheet holds the correct values, name it: karenina benchmark import SHEET -o "
     'questions.jsonld --map "COLUMN=expected"'
 )
 FOUND = (
-    "holds the value of {}, which is taken out of all that models say and of all that is kept; change that place, or, "
-    "where the value is no secret, unset the variable or give the setting another value"
+    "holds the value of {}, which is removed from all that models say and all that is kept; change that place, or, if "
+    "the value is not a secret, unset the variable or give the setting another value"
 )
 
 

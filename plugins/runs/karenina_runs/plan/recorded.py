@@ -30,9 +30,9 @@ def check_recorded(config: VerificationConfig, every: Sequence[Question], chosen
         if more := len(left) - len(named):
             named.append(f"and {more} more")
         if chosen and not any(keys_of(q.id, q.question, answers) for q in chosen):
-            what = f"none of {plural(len(answers), 'recorded answer')} is to a question that is asked"
+            what = f"none of {plural(len(answers), 'recorded answer')} belongs to a question of the run"
             form = "a key is a question's id, its exact text, or the MD5 of its text"
-            there = f"; to no question of the benchmark: {', '.join(named)}" if named else ""
+            there = f"; for no question of the benchmark: {', '.join(named)}" if named else ""
             raise ConfigError([Problem(f"answering_models[{number}].manual_traces", f"{what}; {form}{there}")])
         if left:
-            yield f"recorded answers that are to no question of the benchmark: {', '.join(named)}"
+            yield f"recorded answers for no question of the benchmark: {', '.join(named)}"

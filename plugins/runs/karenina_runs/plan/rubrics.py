@@ -88,7 +88,7 @@ def notes_on_rubrics(
     holders: list[BenchmarkData | Question] = [benchmark, *questions]
     traits = [trait for holder in holders for rubric in own_rubrics(holder) for trait in rubric or ()]
     if found := dict.fromkeys(t.name for t in traits if not t.usable and (names is None or t.name in names)):
-        what = "these traits cannot be scored, for they lack what their evaluator needs, such as their code"
+        what = "these traits cannot be scored, because they lack what their evaluator needs, such as their code"
         notes.append(f"{what}: {', '.join(found)}")
     return notes
 
@@ -154,7 +154,10 @@ def check_names(
             elif entry.enabled and not any(
                 isinstance(trait, LLMRubricTrait) and trait.kind in ("boolean", "score") for trait in traits[name]
             ):
-                what = f"{name!r} is no boolean or score trait of the judge, which deep judgment is for; take it out"
+                what = (
+                    f"{name!r} is not a boolean or score trait of the judge, and deep judgment is only for those; "
+                    "remove it"
+                )
                 problems.append(Problem(place, what))
     if problems:
         raise ConfigError(problems)

@@ -57,7 +57,7 @@ class TemplateLoader:
             known = sorted({language for runtime in self._runtimes for language in runtime.languages})
             raise TemplateError(
                 f"no installed runtime loads templates written in {source.language!r} "
-                f"(there is: {', '.join(known) or 'none'}).{self._app.inactive()}{self._trouble()}"
+                f"(available: {', '.join(known) or 'none'}).{self._app.inactive()}{self._trouble()}"
             )
         allowed = [
             runtime

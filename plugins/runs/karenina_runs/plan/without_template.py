@@ -29,7 +29,7 @@ def with_stand_ins(app: Karenina, config: VerificationConfig, benchmark: B) -> B
     able = dict(_able(app))
     if (runtime := able.get(config.judge_with)) is None:
         hint = did_you_mean(config.judge_with, able)
-        what = f"nothing that judges without a template is called {config.judge_with!r}{hint}; there is: "
+        what = f"nothing that judges without a template has the name {config.judge_with!r}{hint}; available: "
         raise ConfigError([Problem("judge_with", f"{what}{', '.join(able) or 'nothing'}.{app.inactive()}")])
     questions = tuple(_with_stand_in(question, runtime) for question in benchmark.questions)
     if any(one is not other for one, other in zip(questions, benchmark.questions, strict=True)):
@@ -46,7 +46,7 @@ def note_on_stand_ins(config: VerificationConfig, ids: Sequence[str], mode: str)
         return []
     if mode == "rubric_only" or not ids:
         return ["judge_with has no effect: no question of this run is verified without a template"]
-    return [f"{plural(len(ids), 'question')} without a template: judged by {config.judge_with}, the weaker kind"]
+    return [f"{plural(len(ids), 'question')} without a template: judged by {config.judge_with} (weaker evidence)"]
 
 
 def _able(app: Karenina) -> Iterator[tuple[str, Any]]:

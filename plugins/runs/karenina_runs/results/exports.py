@@ -48,7 +48,7 @@ def find_format(app: Karenina, path: Path, name: str | None = None) -> Format:
         suffixes = [suffix for format_ in _formats(app) for suffix in format_.suffixes]
         known = ", ".join(suffixes) or "none; install karenina-results"
         raise ConfigError(
-            f"{path}: no file format has the suffix {path.suffix!r}{did_you_mean(path.suffix, suffixes)}; there is: "
+            f"{path}: no file format has the suffix {path.suffix!r}{did_you_mean(path.suffix, suffixes)}; available: "
             f"{known}"
         )
     if hasattr(found, "check"):
@@ -117,7 +117,7 @@ def _target(path: Path) -> Path:
     """The file itself, where a link leads to it. Raises ConfigError where it must not be replaced."""
     target = path.resolve()
     if target.exists() and not target.is_file():
-        raise ConfigError(f"{path} is no ordinary file; choose another one")
+        raise ConfigError(f"{path} is not an ordinary file; choose another one")
     if target.name in (MANIFEST, RESULTS) and (target.parent / MANIFEST).exists():
         raise ConfigError(f"{path} belongs to a run directory; choose another file")
     return target

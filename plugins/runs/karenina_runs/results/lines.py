@@ -91,7 +91,7 @@ def plain(value: Any, lost: list[str], levels: int = MOST_LEVELS) -> Any:
     too deeply, too large a number, or nothing that can be shown, becomes a text that names the reason, which
     is added to `lost`."""
     if isinstance(value, float) and not math.isfinite(value):
-        _gone(f"not written: {value}, which is no number in JSON", lost)
+        _gone(f"not written: {value}, which is not a number in JSON", lost)
         return None
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         return _gone("not written: a whole number of more than 4,200 digits", lost)

@@ -158,7 +158,7 @@ class VerificationResultSet(Sequence[VerificationResult]):
             fitting = {identity for identity, own in known.items() if name in (identity, own)}
             if not fitting and known:
                 hint = did_you_mean(name, (*known, *known.values()))
-                raise ValueError(f"no result has the {side} model {name!r}{hint}; there is: {', '.join(known)}")
+                raise ValueError(f"no result has the {side} model {name!r}{hint}; available: {', '.join(known)}")
             found |= fitting
         return found
 

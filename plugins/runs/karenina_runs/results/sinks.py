@@ -73,7 +73,7 @@ def make_sink(app: Karenina, uri: str) -> Sink:
     plain = [method for method in methods if not iscoroutinefunction(unwrap(method))]
     wrong += [f"{place(method)}{method.__qualname__} has to be `async def`" for method in plain]
     if wrong:
-        raise PluginError(f"sink {without_password(uri)!r} is none: {'; '.join(wrong)}")
+        raise PluginError(f"sink {without_password(uri)!r} is not a sink: {'; '.join(wrong)}")
     return cast(Sink, made)
 
 

@@ -92,11 +92,11 @@ def stored_results(path: str | Path, app: Karenina | None = None) -> StoredResul
             return found(read=partial(format_.read, file))
     journal = directory / "journal.sqlite"
     if path.is_dir() and journal.is_file() and (manifest.get("status") == "running" or not file.exists()):
-        note = f"the run in {directory} has not ended; its results so far are from its journal"
+        note = f"the run in {directory} is not finished; its results so far are read from its journal"
         return found(read=partial(_of_journal, journal), notes=(note,))
     try:
         if file.exists() and not file.is_file():
-            raise BenchmarkError(f"the results {file} cannot be read: it is no regular file")
+            raise BenchmarkError(f"the results {file} cannot be read: it is not a regular file")
         with file.open("rb") as lines:
             index, notes = line_index(file, lines)
     except OSError as error:
@@ -278,12 +278,12 @@ class StoredSequence(Sequence[VerificationResult]):
         try:
             lines = self._file.open("rb")
         except OSError as error:
-            what = f"the results {self._file} cannot be read any more: {error.strerror}"
+            what = f"the results {self._file} can no longer be read: {error.strerror}"
             raise BenchmarkError(f"{what}; a run's results are in its directory, so keep it") from error
         found = os.fstat(lines.fileno())
         state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
         if self._state is not None and state != self._state:
             lines.close()
-            raise BenchmarkError(f"{self._file} was changed since; load the results again")
+            raise BenchmarkError(f"{self._file} has changed; load the results again")
         self._state = state
         return lines

@@ -164,8 +164,8 @@ def remarks(found: Mapping[str, Any] | None) -> list[str]:
         return []
     said = exceeded(found)
     if errors := sum(row["errors"] for row in found["judges"]):
-        said.append(f"{plural(errors, 'canary answer')} not judged; they are tried again when the run is resumed")
+        said.append(f"{plural(errors, 'canary answer')} not judged; they are retried when the run is resumed")
     if names := found.get("untried"):
-        why = "traits name these models of their own, and only those of the configuration are tried"
+        why = "traits name their own models, and only models of the configuration are tried"
         said.append(f"no canaries for {', '.join(names)}: {why}")
     return said

@@ -155,10 +155,12 @@ def run_gates(
 
 def _pass_rate(counts: Counter[str], items: int, least: float, rates: RateTally) -> tuple[bool, str]:
     passed, missing = counts["passed"], items - _decided(counts)
-    details = f"{passed} of {plural(items, 'item')} pass ({_percent(passed / items)}), {_percent(least)} asked for"
+    details = (
+        f"{passed} of {plural(items, 'item')} pass ({_percent(passed / items)}), at least {_percent(least)} required"
+    )
     if (interval := rates.pass_rate.interval) is not None:
         details += (
-            f"; as few questions as these tell no more than {_percent(interval.low)} to {_percent(interval.high)}"
+            f"; the confidence interval of so few questions is {_percent(interval.low)} to {_percent(interval.high)}"
         )
     if missing:
         details += f"; {missing} without a verdict count as not passed"
@@ -170,7 +172,7 @@ def _pass_rate(counts: Counter[str], items: int, least: float, rates: RateTally)
 def _coverage(counts: Counter[str], items: int, least: float) -> tuple[bool, str]:
     answered = counts["passed"] + counts["failed"]
     share = _percent(answered / items)
-    details = f"{answered} of {plural(items, 'item')} are right or wrong ({share}), {_percent(least)} asked for"
+    details = f"{answered} of {plural(items, 'item')} are right or wrong ({share}), at least {_percent(least)} required"
     return answered >= least * items - SLACK, details
 
 
@@ -182,7 +184,7 @@ def _per_question(of_questions: Mapping[str, Counter[str]], least: int, of: int)
     rows = {**lost, **few}
     named = _listed([f"{name} ({counts['passed']})" for name, counts in rows.items()])
     details = f"{len(few)} of {plural(len(of_questions), 'question')} pass fewer than {least} of {of} times: {named}"
-    return False, details if lost else f"cannot be decided: {details}; the rest has no verdict"
+    return False, details if lost else f"cannot be decided: {details}; the others have no verdict"
 
 
 def _must_pass(rows: Mapping[tuple[str, str, str], Counter[str]], replicates: int) -> tuple[bool, str]:
@@ -198,7 +200,7 @@ def _must_pass(rows: Mapping[tuple[str, str, str], Counter[str]], replicates: in
 
 def _errors(counts: Counter[str], items: int, most: float, wanted: str) -> tuple[bool, str]:
     errors, absent = counts["error"], items - counts.total()
-    details = f"{plural(errors, 'error')} in {plural(items, 'item')}, at most {wanted} asked for"
+    details = f"{plural(errors, 'error')} in {plural(items, 'item')}, at most {wanted} allowed"
     if absent:
         details += f"; {absent} without a result"
     undecided = errors <= most + SLACK < errors + absent

@@ -194,7 +194,7 @@ class Tally:
         """Notes on secrets that were removed from texts, without the secrets."""
         return [
             f"the value of {source} was removed from the texts of {plural(count, 'item')} (caveat "
-            f"{SECRET_REMOVED}); where it is no secret, unset the variable or choose another value, and run again"
+            f"{SECRET_REMOVED}); if it is not a secret, unset the variable or choose another value, and run again"
             for source, count in sorted(self.removed.items())
         ]
 

@@ -65,7 +65,7 @@ class TrustStore:
             pieces=tuple(pieces),
         )
         if self.folder is None:
-            raise ConfigError("there is no home directory to keep in what is trusted; set HOME")
+            raise ConfigError("there is no home directory in which to keep what is trusted; set HOME")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not _is_own(self.folder):

@@ -21,8 +21,8 @@ from karenina_core.values.rubric import Rubric
 OWN = "workspace_"
 """What the names of its settings begin with."""
 UNTOUCHED = (
-    "agents judge the workspace, and {} cannot work in it: what they find there is the question's folder as it was, "
-    "and no part of the answer"
+    "agents judge the workspace, but {} cannot work in it: they find only the question's original folder, and no "
+    "part of the answer"
 )
 """What the notes before a run and the warnings of its items say of a model."""
 REMEDY = "give the folder that the questions' folders are in: --workspace-root DIR, or Benchmark.load(path, DIR)"
@@ -70,7 +70,7 @@ def source_folder(root: Path, path: str | None) -> Path | None:
     if top not in found.parents:
         raise WorkspaceError(f"workspace_path {path!r} leads out of {root} by a link; put the folder itself there")
     if not found.is_dir():
-        raise WorkspaceError(f"{root / path} is no folder; workspace_path names a folder")
+        raise WorkspaceError(f"{root / path} is not a folder; workspace_path names a folder")
     return found
 
 
@@ -138,7 +138,7 @@ class WorkspaceChecks:
         shared = [path for path, asked in by_path.items() if path and len(asked) * answers > 1]
         if config.workspace_copy or not shared:
             return []
-        what = "workspace_copy is off and several answers are worked out in one folder, each on what the last one left"
+        what = "workspace_copy is off and several answers are made in the same folder, each on top of the last one"
         return [f"{what}: {', '.join(map(repr, shared[:5]))}"]
 
     def _check_models(self, app: Karenina) -> list[str]:
@@ -196,7 +196,7 @@ class WorkspaceChecks:
                 asking |= {f"persist_trace of the trait {name!r}": None for name in kept}
             if by_judge and config.agentic_parsing_persist_trace:
                 asking["agentic_parsing_persist_trace"] = None
-        why = "a trace goes with its copy of the workspace; give a run directory, or switch workspace_cleanup off"
+        why = "a trace is removed with its copy of the workspace; give a run directory, or switch workspace_cleanup off"
         return [f"{name} has no effect: {why}" for name in asking]
 
 
@@ -206,12 +206,12 @@ def _check_source(source: Path, config: VerificationConfig) -> None:
     try:
         for entry in contents(source, limits, is_shared):
             if entry.kind == "other":
-                raise WorkspaceError(f"{source / entry.path} is neither a file nor a folder nor a link; take it out")
+                raise WorkspaceError(f"{source / entry.path} is neither a file nor a folder nor a link; remove it")
             if entry.kind == "link" and link_target(source, entry) is None:
-                what = "is a link that leads out of the question's folder; put there what it leads to"
+                what = "is a link that leads out of the question's folder; replace it with its target"
                 raise WorkspaceError(f"{source / entry.path} {what}")
     except OSError as error:
-        raise WorkspaceError(f"{source} cannot be read: {one_line(error)}; correct its rights") from error
+        raise WorkspaceError(f"{source} cannot be read: {one_line(error)}; correct its permissions") from error
 
 
 def judged_by_folder(question: Question, config: VerificationConfig, rubric: Rubric | None) -> bool:

@@ -96,7 +96,7 @@ class Statement:
 def read_statement(text: str) -> Statement:
     """Raises ValueError for what is no expression or equation."""
     if len(text) > LONGEST:
-        raise ValueError(f"a text of {len(text)} characters is no expression")
+        raise ValueError(f"a text of {len(text)} characters is not an expression")
     reader = _Reader(list(_tokens(re.sub(_ARGUMENTS, r"\1", text))), text)
     left = reader.sum()
     right = reader.sum() if reader.taken("=") else None
@@ -120,7 +120,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     while written[position:].strip():
         match = token.match(written, position)
         if match is None:
-            raise ValueError(f"{text!r} is no expression that can be read: {written[position:].strip()[:20]!r}")
+            raise ValueError(f"{text!r} is not an expression that can be read: {written[position:].strip()[:20]!r}")
         position = match.end()
         kind = match.lastgroup or ""
         if match["word"]:
@@ -152,7 +152,7 @@ class _Reader:
 
     def problem(self) -> ValueError:
         where = f"at {self.next[1]!r}" if self.next else "at its end"
-        return ValueError(f"{self._text!r} is no expression that can be read, {where}")
+        return ValueError(f"{self._text!r} is not an expression that can be read, {where}")
 
     def sum(self) -> Tree:
         found = self.product()

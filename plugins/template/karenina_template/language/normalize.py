@@ -85,7 +85,7 @@ def read_normalizers(value: Any) -> tuple[str | SynonymMap, ...]:
             found.append(item)
         else:
             hint = did_you_mean(item, NORMALIZERS) if isinstance(item, str) else ""
-            raise ValueError(f"unknown normalizer {item!r}{hint}; there are {', '.join(NORMALIZERS)} and SynonymMap")
+            raise ValueError(f"unknown normalizer {item!r}{hint}; available: {', '.join(NORMALIZERS)} and SynonymMap")
     return tuple(found)
 
 

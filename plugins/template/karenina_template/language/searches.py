@@ -342,7 +342,7 @@ def _judge(kind: str, found: list[Any], expected: Any) -> tuple[bool, str]:
     if kind == "all":
         missing = [item for item in expected if item not in found]
         return not missing, f"missing: {missing!r}" if missing else f"all {len(expected)} expected matches were found"
-    return False, f"unknown match_type {kind!r}; there are {', '.join(MATCH_TYPES)}"
+    return False, f"unknown match_type {kind!r}; available: {', '.join(MATCH_TYPES)}"
 
 
 def pattern_problems(checks: Any) -> list[str]:
@@ -361,7 +361,7 @@ def _problems(check: Any) -> list[str]:
     problems = _pattern_problems(check["pattern"], expected)
     if not isinstance(kind, str) or kind not in MATCH_TYPES:
         hint = did_you_mean(kind, MATCH_TYPES) if isinstance(kind, str) else ""
-        problems.append(f"unknown match_type {kind!r}{hint}; there are {', '.join(MATCH_TYPES)}")
+        problems.append(f"unknown match_type {kind!r}{hint}; available: {', '.join(MATCH_TYPES)}")
     elif not isinstance(expected, MATCH_TYPES[kind]):
         wanted = " or ".join(type_.__name__ for type_ in MATCH_TYPES[kind])
         problems.append(f"expected must be of type {wanted} for match_type {kind!r}, not {expected!r}")

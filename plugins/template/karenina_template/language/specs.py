@@ -38,7 +38,7 @@ def template_spec(cls: type[BaseAnswer]) -> dict[str, Any]:
     models and other types, constraints, a docstring, ground truths that JSON would change.
     """
     if not isinstance(cls, type) or not issubclass(cls, BaseAnswer):
-        raise TemplateError(f"{cls!r} is no template class; it must derive from BaseAnswer")
+        raise TemplateError(f"{cls!r} is not a template class; it must derive from BaseAnswer")
     obstacles = list(_class_obstacles(cls))
     fields = []
     for name, info in cls.model_fields.items():
@@ -48,7 +48,7 @@ def template_spec(cls: type[BaseAnswer]) -> dict[str, Any]:
             fields.append(_field(cls, name, verification, found))
             obstacles += [f"{name}: {obstacle}" for obstacle in found]
         elif name != "id":
-            obstacles.append(f"{name}: it is no VerifiedField, and only code could use it ({info.annotation!r:.80})")
+            obstacles.append(f"{name}: it is not a VerifiedField, and only code could use it ({info.annotation!r:.80})")
     if not obstacles:
         judge_schema(cls)  # says what else cannot be shown to a judge
     if obstacles:
@@ -103,7 +103,7 @@ def _field(cls: type[BaseAnswer], name: str, verification: Verification, obstacl
             waiting += get_args(part)
         what = "it holds a nested model" if nested else "its type has no name in data"
         declared = info.annotation.__name__ if isinstance(info.annotation, type) else str(info.annotation)
-        obstacles.append(f"{what} ({declared:.80}); there are {', '.join((*TYPES.values(), *_OTHER_TYPES))}")
+        obstacles.append(f"{what} ({declared:.80}); available: {', '.join((*TYPES.values(), *_OTHER_TYPES))}")
     if is_taken(name):
         obstacles.append("the name is taken by the class that templates are made of; rename the field")
     constraints = [item for item in info.metadata if not isinstance(item, Verification)]

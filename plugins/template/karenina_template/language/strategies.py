@@ -94,7 +94,7 @@ def _conditions(name: str, given: tuple[Any, ...], conditions: Any) -> tuple[Con
     for item in found:
         if not isinstance(item, Condition):
             hint = f"write FieldCheck({item!r})" if isinstance(item, str) else "use FieldCheck, AllOf, AnyOf, AtLeastN"
-            raise TypeError(f"{item!r} in {name} is no condition; {hint}")
+            raise TypeError(f"{item!r} in {name} is not a condition; {hint}")
     return found
 
 
@@ -131,7 +131,7 @@ def condition_problems(condition: Any, fields: Iterable[str]) -> list[str]:
         return [f"verify_strategy is nested deeper than {MAX_DEPTH} levels; flatten it"]
     names = fields_of(condition)
     unknown = [
-        f"FieldCheck({name!r}) names no verified field{did_you_mean(name, known)}; there are {', '.join(known)}"
+        f"FieldCheck({name!r}) names no verified field{did_you_mean(name, known)}; available: {', '.join(known)}"
         for name in sorted(names - set(known))
     ]
     if unknown:
@@ -226,7 +226,7 @@ def condition_from_spec(spec: Any, level: int = 1) -> Condition:
     if not isinstance(spec, Mapping) or not isinstance(kind := spec.get("type"), str):
         raise TemplateError(f"a condition is written {form}, not {spec!r:.200}")
     if kind not in NODES:
-        raise TemplateError(f"unknown condition {kind!r}{did_you_mean(kind, NODES)}; there are {', '.join(NODES)}")
+        raise TemplateError(f"unknown condition {kind!r}{did_you_mean(kind, NODES)}; available: {', '.join(NODES)}")
     if level > MAX_DEPTH:
         raise TemplateError(f"conditions are nested deeper than {MAX_DEPTH} levels; flatten them")
     given = {("field" if key == "field_name" else key): value for key, value in spec.items() if key != "type"}

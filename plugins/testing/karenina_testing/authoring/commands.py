@@ -28,10 +28,10 @@ KINDS = ("adapter", "command", "embedder", "loader", "primitive", "sink", "stage
 def new(
     ctx: click.Context, kind: str | None, name: str | None, into: Path, description: str | None, author: str | None
 ) -> None:
-    """Write the package karenina-NAME: a plugin of a KIND that works, its tests, and what publishing takes.
+    """Write the package karenina-NAME: a working plugin of a KIND, its tests, and what is needed to publish it.
 
     KIND is adapter, command, embedder, loader, primitive, sink, stage or trait; NAME consists of small letters, digits
-    and hyphens. On a terminal, what is missing is asked for. No file is overwritten.
+    and hyphens. On a terminal, it asks for what is missing. No file is overwritten.
 
     Exit code 1: the package cannot be written.
     """
@@ -77,7 +77,7 @@ def _refusing(check: Callable[[str], str]) -> Callable[[str], str]:
 )
 @click.argument("name")
 @click.option("--examples", type=click.IntRange(1), metavar="N", help="Random examples of each check that draws some.")
-@click.option("--seed", type=int, metavar="N", help="Other random examples; the same ones for the same number.")
+@click.option("--seed", type=int, metavar="N", help="Draw other random examples; the same number draws the same ones.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -99,12 +99,12 @@ def check(
     as_json: bool,
 ) -> None:
     """Check the installed plugin or command NAME: whether it can be loaded, and whether everything that it brings keeps
-    its promises. No provider is asked.
+    its promises. No provider is called.
 
-    What checks need beyond a plugin's declarations, its package names in the group `karenina.checks` of entry points. A
+    Whatever checks need beyond a plugin's declarations, its package names in the entry point group `karenina.checks`. A
     check that takes too long is a broken promise. Examples are the same in every call, unless --seed says otherwise.
 
-    Exit code 1: a promise is broken, or nothing could be checked. 2: nothing is called so.
+    Exit code 1: a promise is broken, or nothing could be checked. 2: there is no plugin or command NAME.
     """
     from .verdict_pages import print_verdicts
     from .verdicts import Request, verdicts

@@ -98,7 +98,7 @@ def new_package(
     texts = dict(_texts(kind, facts))
     folder = into / facts["distribution"]
     if folder.exists():
-        raise ConfigError(f"{folder} is there already; choose another name, or another folder with --into")
+        raise ConfigError(f"{folder} already exists; choose another name, or another folder with --into")
     for path, text in texts.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         with (folder / path).open("x", encoding="utf-8", newline="\n") as file:
@@ -108,7 +108,7 @@ def new_package(
 
 def _kind(kind: str) -> Kind:
     if kind not in KINDS:
-        raise ConfigError(f"there is no kind {kind!r}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}")
+        raise ConfigError(f"there is no kind {kind!r}{did_you_mean(kind, KINDS)}; available: {', '.join(KINDS)}")
     return KINDS[kind]
 
 

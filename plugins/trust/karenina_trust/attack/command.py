@@ -42,15 +42,15 @@ from ..judges.options import TrialCommand, trial_options
     "--max-success",
     type=click.FloatRange(0, 1),
     metavar="X",
-    help="Exit with 4 where more of the attacks on the templates succeed, or none could be judged.",
+    help="Exit with 4 if more of the attacks on the templates succeed, or none could be judged.",
 )
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Put texts that are to deceive a judge into wrong answers to the questions of BENCHMARK, and count how many pass.
+    """Put texts that try to deceive a judge into wrong answers to the questions of BENCHMARK, and count how many pass.
 
-    There are more than sixty of them in eight families. Each stands before the answer, behind it, and alone; beside
-    it the same answer is judged with a benign text of the same length, which shows what any text does. The judge
-    fills in the templates, and beside that says of the same answers, without templates, whether they are correct.
+    There are more than sixty of them in eight families. Each stands before the answer, behind it, and alone. As a
+    control, the same answer is judged with a benign text of the same length. The judge fills in the templates, and also
+    says, without templates, whether the same answers are correct.
 
     Exit codes: 0 done, 3 some answers have no verdict, 4 more attacks succeed than --max-success, 1 could not run, 2
     wrong usage, 74 the run directory cannot be written, 130 interrupted.

@@ -63,7 +63,7 @@ class Suite:
     def of(self, families: Collection[str]) -> Sequence[Payload]:
         """Those of these families; all where none is named. Raises ConfigError for families that there are none of."""
         if unknown := [name for name in families if name not in self.families]:
-            there = f"there is: {', '.join(self.families)}"
+            there = f"available: {', '.join(self.families)}"
             raise ConfigError(
                 Problem("--family", f"there is no {name!r}{did_you_mean(name, self.families)}; {there}")
                 for name in unknown

@@ -64,12 +64,12 @@ def check_labels(file: LabelFile, run: Path, answers: Sequence[Answer]) -> None:
     """Raises ConfigError where the labels are of another judge, prompt, template or rubric, or of other answers."""
     if changed := stale(file.binding, binding_of(run)):
         raise ConfigError(
-            f"the labels were made beside another judge, prompt, template or rubric: {listed(changed)}; "
+            f"the labels were made with another judge, prompt, template or rubric: {listed(changed)}; "
             "draw answers of this run and label them (karenina label RUN --labels FILE)"
         )
     if file.plan.population != population_of(answers):
         raise ConfigError(
-            "the run has other answers than when the labelled ones were drawn; draw again, in a file of its own "
+            "the answers of the run have changed since the labelled ones were drawn; draw again, in a new file "
             "(karenina label RUN --labels FILE)"
         )
     strata = strata_of(answers, file.plan.by, file.judges) if is_drawn(file) else {}
@@ -77,8 +77,8 @@ def check_labels(file: LabelFile, run: Path, answers: Sequence[Answer]) -> None:
         strata[one.item] != one.stratum for one in file.plan.items
     ):
         raise ConfigError(
-            "verdicts have changed since the answers were drawn, so that these are in other strata now; draw again, in "
-            "a file of its own (karenina label RUN --labels FILE)"
+            "verdicts have changed since the answers were drawn, so they are in other strata now; draw again, in a new "
+            "file (karenina label RUN --labels FILE)"
         )
 
 

@@ -18,7 +18,11 @@ from karenina_cli.options.sections import examples
 @run_argument
 @click.option("--labels", type=FILE, metavar="FILE", help="The file of labels. Default: labels.json in DIR.")
 @click.option(
-    "-o", "--output", type=FILE, metavar="FILE", help="The certificate; replaced. Default: certificate.json in DIR."
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help="The certificate to write; an existing one is replaced. Default: certificate.json in DIR.",
 )
 @click.option(
     "--annotators",
@@ -43,8 +47,8 @@ def command(
     the judge alone, PPI, PPI++ and Rogan-Gladen, with intervals of 95 %, for the verdict, each field and each trait, of
     all models and of each. One is recommended, with the reason.
 
-    Nothing is certified by too few labels or by answers that were chosen by hand, and labels that were made beside
-    another judge, prompt, template or rubric are refused.
+    Too few labels, or answers that were chosen by hand, certify nothing. Labels that were made with another judge,
+    prompt, template or rubric are rejected.
 
     Exit codes: 0 something is certified, 1 nothing is, or the labels do not belong to the run.
     """

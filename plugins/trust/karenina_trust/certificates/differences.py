@@ -126,7 +126,7 @@ def _drop(pair: Pair, found: Difference | None, most: float) -> Gate:
     if found is None:
         return Gate(DROP, _about(pair), False, "cannot be decided: the error of a certified rate is unknown")
     limits = f"{100 * found.value:+.1f} ({100 * found.interval.low:+.1f} to {100 * found.interval.high:+.1f}) points"
-    wanted = f"a drop of at most {100 * most:.1f} asked for of the lower limit"
+    wanted = f"a drop of at most {100 * most:.1f} allowed for the lower limit"
     return Gate(DROP, _about(pair), found.interval.low >= -most - SLACK, f"{limits}; {wanted}")
 
 

@@ -156,7 +156,7 @@ def read_certificate(path: Path) -> Held:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise ConfigError(f"{path} is no certificate: {why}; karenina certify RUN makes one") from error
+        raise ConfigError(f"{path} is not a certificate: {why}; karenina certify RUN makes one") from error
 
 
 def _certified(row: Mapping[str, Any]) -> Certified:

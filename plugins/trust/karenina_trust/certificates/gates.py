@@ -80,7 +80,7 @@ def out_of_date(held: Held, run: Path) -> list[str]:
     if changed := not_holding(held, run):
         return changed
     same = results_digest(answers_of(VerificationResultSet.load(run))) == held.results
-    return [] if same else [f"it is of other results than those in {run}; certify them again"]
+    return [] if same else [f"it is for other results than those in {run}; certify them again"]
 
 
 def gates_of(held: Held, results: VerificationResultSet, least: float) -> Sequence[Gate]:
@@ -123,7 +123,7 @@ def _gate(held: Held, answers: Iterable[Answer], pair: tuple[str, str], *, same:
         low = found.interval.low
         shown = _shown(found.value, low, found.interval.high)
         text = f"other answers, corrected by sensitivity and specificity of {row.labels} labels: {shown}"
-    return Gate(RATE, name, low >= least - SLACK, f"{text}; at least {least:.1%} asked for of the lower limit")
+    return Gate(RATE, name, low >= least - SLACK, f"{text}; at least {least:.1%} required for the lower limit")
 
 
 def _carried_over(row: Certified, answers: Iterable[Answer], pair: tuple[str, str]) -> Estimate:

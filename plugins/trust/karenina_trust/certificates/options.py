@@ -16,8 +16,8 @@ OPTIONS = (
     ),
     PluginOption(
         "--min-certified-rate",
-        "Exit with 4 where the lower limit of the pass rate that people would give is below this with some model. A "
-        "certificate that does not hold for the run is refused before a model is asked.",
+        "Exit with 4 if the lower limit of the pass rate that people would give is below this for some model. A "
+        "certificate that does not hold for the run is rejected before the first call.",
         "min_rate",
         float,
         "X",

@@ -38,7 +38,7 @@ def certified(
             write_certificate(path, found)
         print_found(content, _parts(content), out, as_json=as_json)
         if not found.certified:
-            earlier = f" {path} is of earlier labels: remove it." if path.exists() else ""
+            earlier = f" {path} belongs to earlier labels: remove it." if path.exists() else ""
             note(f"Nothing is certified, and no certificate was written.{earlier}")
             return COULD_NOT_RUN
         if not as_json:

@@ -24,7 +24,7 @@ def sections(run: Path) -> Sequence[Section]:
     except ConfigError as error:
         return [Section({}, "Certificate", before=[str(error)])]
     changed = out_of_date(held, run)
-    before = [f"This certificate does not hold any more: {'; '.join(changed)}."] if changed else []
+    before = [f"This certificate no longer holds: {'; '.join(changed)}."] if changed else []
     tables = [table for table in tables_of(held.content) if table.rows]
     return [
         Section({}, table.title, table.columns, table.rows, before=before if place == 0 else [])

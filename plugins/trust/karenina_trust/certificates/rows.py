@@ -102,14 +102,14 @@ def row_of(found: Beside, *, drawn: bool, agreed: bool = True) -> Row:
     if not drawn:
         return evolve(row, reason="the answers were chosen by hand: this is agreement on these answers, no rate of all")
     if not found.numeric:
-        return evolve(row, reason="classes have no mean; see how far the judge agrees with people")
+        return evolve(row, reason="classes have no mean; look at the agreement of the judge with people")
     if len(labelled) < LEAST:
         missing = LEAST - len(labelled)
         more = f"label at least {missing} more" if row.items >= LEAST else f"{LEAST} are needed, so judge more answers"
         there = "" if row.items >= LEAST else f" of {plural(row.items, 'answer')}"
         return evolve(row, reason=f"too few labels: {len(labelled)}{there}; {more}")
     if row.questions < 2:
-        return evolve(row, reason="labels of one question say nothing of others; label answers to others")
+        return evolve(row, reason="labels of one question say nothing about others; label answers to other questions")
     try:
         sample = found.sample()
     except StatisticsError as error:
@@ -152,14 +152,14 @@ def _estimated(row: Row, found: Beside, sample: Sample) -> Row:
 def recommended(sample: Sample, classes: ClassRates | None) -> tuple[str, str]:
     """The name of the estimate that is recommended, and why; `classes` is how often the judge is right, if known."""
     if classes is not None and (why := classes.refusal()).startswith("the judge says little"):
-        return "people", f"{why}: labels alone count"
+        return "people", f"{why}; only labels count"
     if len(sample.labelled) == len(sample.judge):
         return "people", "every answer is labelled, so the judge has nothing to add"
     if power := power_tuning(sample):
-        return "ppi++", f"uses the judge as far as it goes with people's labels ({power:.2f} of its correction)"
+        return "ppi++", f"uses the judge as far as it correlates with people's labels ({power:.2f} of its correction)"
     if len(set(zip(sample.strata, sample.judge, strict=True))) == len(np.unique(sample.strata)) > 1:
-        return "people", "answers were drawn by what the judge says: people's labels, weighted, use it already"
-    return "people", "the judge does not go with people's labels, so it adds nothing to them"
+        return "people", "answers were drawn by the judge's outcome, so the weighted labels already use it"
+    return "people", "the judge does not correlate with people's labels, so it adds nothing to them"
 
 
 def _classes(sample: Sample) -> tuple[ClassRates | None, str]:

@@ -22,7 +22,7 @@ from ..judges.options import TrialCommand, trial_options
 )
 @click.argument("benchmark", type=FILE)
 @trial_options("the check")
-@click.option("--repeats", type=COUNT, metavar="N", default=1, help="Have every answer judged so often. Default: 1.")
+@click.option("--repeats", type=COUNT, metavar="N", default=1, help="How often every answer is judged. Default: 1.")
 @click.option(
     "--wrong", type=click.IntRange(min=0), metavar="N", default=1, help="Wrong values of each field. Default: 1."
 )
@@ -37,7 +37,7 @@ from ..judges.options import TrialCommand, trial_options
     "--max-misread",
     type=click.FloatRange(0, 1),
     metavar="X",
-    help="Exit with 4 where a judge misreads a larger share of the fields, or none could be read.",
+    help="Exit with 4 if a judge misreads a larger share of the fields, or none could be read.",
 )
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
@@ -46,8 +46,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     It reads each reference answer as it is and in other settings, the values that a template expects in several forms,
     and answers with one wrong value. What it should have found is known from the template itself, so that whatever
     differs is a misreading of the judge, or a template that asks for what its reference answer does not say. The
-    answers are judged in a run of their own, which `karenina resume` continues; with --out of a run that has ended,
-    its findings are printed again.
+    answers are judged in a run of their own, which `karenina resume` continues; with the --out of a finished run, its
+    findings are printed again.
 
     Exit codes: 0 done, 3 some answers have no verdict, 4 more is misread than --max-misread, 1 could not run, 2 wrong
     usage, 74 the run directory cannot be written, 130 interrupted.

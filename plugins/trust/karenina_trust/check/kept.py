@@ -36,7 +36,7 @@ def check_beside(run: Path, questions: Iterable[Question], judges: Iterable[str]
         raise ConfigError([Problem("--for", f"{run} has another template of {', '.join(map(repr, other[:3]))}")])
     known = {row.parsing_model for row in about}
     if unknown := sorted(set(judges) - known):
-        what = f"{unknown[0]} is no judge of {run}, which has {', '.join(sorted(known))}"
+        what = f"{unknown[0]} is not a judge of {run}, which has {', '.join(sorted(known))}"
         raise ConfigError([Problem("--for", what)])
 
 
@@ -66,7 +66,7 @@ def sections(run: Path) -> Sequence[Section]:
         changed = stale(known, binding_of(run))
     except ConfigError as error:
         changed = [str(error)]
-    before += [f"This check does not hold any more: {'; '.join(changed)}."] if changed else []
+    before += [f"This check no longer holds: {'; '.join(changed)}."] if changed else []
     after = ["Answers whose contents are known, read before any model is blamed: karenina judge check."]
     return [Section({}, title, COLUMNS, rows, before=before, after=after)]
 

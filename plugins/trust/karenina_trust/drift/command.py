@@ -24,13 +24,13 @@ from karenina_cli.options.sections import examples
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     metavar="FILE",
-    help="What people say of the answers, as `karenina label` keeps it.",
+    help="The labels of the answers, as `karenina label` keeps them.",
 )
 @click.option(
     "--baseline",
     type=COUNT,
     metavar="N",
-    help="So many runs, the earliest, say what the others are tested by. Default: 1.",
+    help="How many of the earliest runs set the level that the others are tested against. Default: 1.",
 )
 @click.option(
     "--floor",

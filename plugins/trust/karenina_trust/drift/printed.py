@@ -78,7 +78,7 @@ def run(paths: Sequence[Path], options: Mapping[str, Any]) -> int:
         }
         rows = [(name, text) for name, lines in otherwise.items() for text in lines]
         parts = [part for one in watched for part in _parts(one)]
-        parts.append(listing("Judged otherwise than the first run, which can be why a judge agrees less", rows))
+        parts.append(listing("Differences from the first run, which may explain lower agreement", rows))
         print_found(document, parts, out, as_json=options["as_json"])
     for judge in once:
         note(f"{judge} is not tested: it judged in too few of the runs")
@@ -86,7 +86,7 @@ def run(paths: Sequence[Path], options: Mapping[str, Any]) -> int:
     for one in alarms:
         note(
             f"Error: {one.judge} agrees with people less often than {one.monitor.floor:.1%}, which is what it did "
-            "before: have its answers looked at, and do not go by earlier labels"
+            "before: review its answers, and do not rely on earlier labels"
         )
     return GATE_FAILED if alarms else OK
 
@@ -123,6 +123,6 @@ def _parts(one: Watched) -> list[Part]:
         f"{one.judge}: agreement with people, tested against {one.monitor.floor:.1%}",
         Table(("run", "agrees", "share", "errors", "evidence"), rows),
         f"alarm    {alarm} (evidence of {one.monitor.limit:.0f} or more)",
-        f"changed  {len(one.changed)} labelled answers are judged otherwise than in the first run",
+        f"changed  {len(one.changed)} labelled answers are judged differently than in the first run",
         "",
     ]

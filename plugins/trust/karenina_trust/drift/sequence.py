@@ -90,7 +90,7 @@ def floor_of(looks: Sequence[Look], alpha: float) -> float:
     """
     agreed, judged = sum(look.agreed for look in looks), sum(look.judged for look in looks)
     if not agreed:
-        raise StatisticsError("the judge agrees with no label at the first look: there is nothing to become worse")
+        raise StatisticsError("the judge agrees with no label at the first look, so it cannot become worse")
     limits = clopper_pearson(agreed, judged, 1 - 2 * alpha)
     assert limits is not None  # there are trials
     return limits.low
@@ -113,7 +113,7 @@ def monitored(looks: Sequence[Look], *, baseline: int = 1, floor: float | None =
         there = "one look is" if len(looks) == 1 else f"{len(looks)} looks are"
         what = "look says" if baseline == 1 else f"{baseline} looks say"
         raise StatisticsError(
-            f"{there} too few: the first {what} what the others are tested by; give more runs, or --floor X"
+            f"{there} too few: the first {what} what the others are tested against; give more runs, or --floor X"
         )
     return _tested(looks[baseline:], floor_of(looks[:baseline], alpha / 2), baseline, 2 / alpha, alpha)
 

@@ -46,9 +46,7 @@ class ClassRates:
         if least < LEAST_OF_CLASS:
             return f"only {least} labels of one class; label at least {LEAST_OF_CLASS} right and as many wrong items"
         if self.informed <= LEAST_INFORMED or self._low <= 1:
-            return (
-                f"the judge says little: sensitivity and specificity are {self.informed:.2f} together, guessing has 1"
-            )
+            return f"the judge says little: sensitivity plus specificity is {self.informed:.2f}, and guessing has 1"
         return ""
 
     @property

@@ -34,7 +34,7 @@ def trial_options(what: str) -> Callable[[F], F]:
         click.option(
             "--questions",
             metavar="0-5,7|ID,...",
-            help="Only these: positions counted from 0, ranges with both ends, or ids.",
+            help="Only these: positions counted from 0, inclusive ranges, or ids.",
         ),
         click.option(
             "--out",
@@ -43,5 +43,5 @@ def trial_options(what: str) -> Callable[[F], F]:
             help="The run directory; it must be empty, or hold this very run. Default: karenina-runs/FILE-TIME.",
         ),
         estimate_options(what),
-        work_options(spent=f"{what} may spend", sinks="Write results there too."),
+        work_options(spent=f"{what} may spend", sinks="Also write results there."),
     )

@@ -36,7 +36,7 @@ class Unreadable(Exception):
 def verdict_of(text: str) -> bool:
     """Raises Unreadable."""
     if (word := text.strip().casefold()) not in WORDS:
-        raise Unreadable(f"{text!r} is no verdict: type right or wrong, or ? where you cannot say")
+        raise Unreadable(f"{text!r} is not a verdict: type right or wrong, or ? if you cannot say")
     return WORDS[word]
 
 
@@ -54,7 +54,7 @@ def reading_of(text: str, expected: Any) -> Any:
         return json.loads(text)
     except ValueError:
         kind = "a list, such as a, b" if isinstance(expected, list) else "a number, such as 3.5"
-        raise Unreadable(f"{text!r} is not {kind}; type - where the answer says nothing of it") from None
+        raise Unreadable(f"{text!r} is not {kind}; type - if the answer says nothing about it") from None
 
 
 def score_of(text: str, said: Any) -> Any:
@@ -66,7 +66,7 @@ def score_of(text: str, said: Any) -> Any:
     try:
         return float(text)
     except ValueError:
-        raise Unreadable(f"{text!r} is no score: type a number, or yes or no") from None
+        raise Unreadable(f"{text!r} is not a score: type a number, or yes or no") from None
 
 
 def value_of(text: str, target: str, answer: Answer) -> Any:
@@ -139,7 +139,7 @@ def _typed(answer: Answer, target: str, about: str) -> Any:
         question = "Is the answer right? right, wrong, ? or q"
     elif target.startswith(FIELD):
         name = target.removeprefix(FIELD)
-        question = f"What does it say of {name}{f': {about}' if about else ''}? A value, - for nothing, ? or q"
+        question = f"What does it say about {name}{f': {about}' if about else ''}? A value, - for nothing, ? or q"
     else:
         question = f"Score of {target.removeprefix(TRAIT)}, ? or q"
     while True:

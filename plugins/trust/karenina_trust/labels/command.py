@@ -23,37 +23,42 @@ KINDS = ("verdict", "fields", "traits")
 )
 @run_argument
 @click.option("--labels", type=FILE, metavar="FILE", help="The file of labels. Default: labels.json in DIR.")
-@click.option("--n", "size", type=COUNT, metavar="N", help="How many answers are drawn. Default: 50; later: more.")
+@click.option(
+    "--n", "size", type=COUNT, metavar="N", help="How many answers are drawn. Default: 50; a larger number draws more."
+)
 @click.option(
     "--stratify",
     "by",
     multiple=True,
     type=click.Choice(FEATURES),
-    help="Draw as many of each kind: by the outcome, the model, the first wrong field, or whether judges disagree. "
-    "Rates still count each kind with its share. Repeatable. Default: all answers alike.",
+    help="Draw equally many of each kind: by outcome, model, first wrong field, or whether judges disagree. Rates "
+    "still weight each kind by its share. Repeatable. Default: all answers alike.",
 )
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of the draw. Default: 0.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="The seed of the draw. Default: 0.")
 @click.option("--annotator", default="", metavar="NAME", help="Who labels.")
 @click.option(
     "--what",
     "kinds",
     multiple=True,
     type=click.Choice(KINDS),
-    help="Whether the answer is right, what it says of each field, or its traits. Repeatable. Default: verdict.",
+    help=(
+        "What is asked: whether the answer is right, what it says about each field, or its traits. Repeatable. "
+        "Default: verdict."
+    ),
 )
 @click.option("--export", "sheet", type=FILE, metavar="FILE", help="Write a sheet to fill in: .csv, .tsv or .xlsx.")
 @click.option("--import", "filled", type=FILE, metavar="FILE", help="Read a sheet that was filled in.")
-@click.option("--status", is_flag=True, help="Say what is labelled, and what more labels would buy.")
+@click.option("--status", is_flag=True, help="Show what is labelled, and the precision that more labels would give.")
 @benchmark_option
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, directory: Path, **options: Any) -> None:
-    """Draw answers of the run in DIR by chance and ask a person about them, one after the other. Neither the model nor
-    what judges said is shown. q ends it; the same line again continues.
+    """Draw answers of the run in DIR at random and ask a person about them, one after the other. Neither the model nor
+    the judges' verdicts are shown. q ends it; the same command continues.
 
     The plan of the draw is kept with the labels: who is in which stratum, and how likely it was to be drawn. A larger
-    --n draws more by the same plan; karenina judge labels says how many a wanted width takes. What is labelled belongs
-    to these answers, this judge, its prompt, templates and rubric: karenina certify refuses it beside others.
+    --n draws more by the same plan; karenina judge labels says how many a given width takes. Labels belong to these
+    answers, this judge, its prompt, templates and rubric: karenina certify rejects them for others.
 
     Exit codes: 0 labelled, written or read, 1 the run, the file or the sheet cannot be read or does not fit, 2 wrong
     usage.

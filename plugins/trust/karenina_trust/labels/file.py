@@ -118,7 +118,7 @@ def read_labels(path: Path) -> LabelFile:
     except (ValueError, KeyError, TypeError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ConfigError(
-            f"{path} is no file of labels: {why}; karenina label RUN --annotator NAME makes one"
+            f"{path} is not a file of labels: {why}; karenina label RUN --annotator NAME makes one"
         ) from error
 
 

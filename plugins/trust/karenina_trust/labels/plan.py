@@ -77,7 +77,7 @@ class Plan:
 def strata_of(answers: Iterable[Answer], by: Sequence[str], judges: Collection[str] | None = None) -> dict[str, str]:
     """`{answer: stratum}`, by what these judges say, or all. Raises ConfigError for a feature that there is not."""
     if unknown := [name for name in by if name not in FEATURES]:
-        raise ConfigError(f"{unknown[0]!r} makes no strata; there is: {', '.join(FEATURES)}")
+        raise ConfigError(f"{unknown[0]!r} makes no strata; available: {', '.join(FEATURES)}")
     if judges is not None:
         answers = [
             evolve(answer, judged={name: own for name, own in answer.judged.items() if name in judges})

@@ -48,10 +48,10 @@ class Labelling:
         """The file of labels, which has to be one of this run as it is. Raises ConfigError."""
         file = read_labels(self.path)
         if changed := stale(file.binding, self.binding):
-            raise ConfigError(f"{self.path} has labels of another run: {changed[0]}; begin another (--labels FILE)")
+            raise ConfigError(f"{self.path} has labels of another run: {changed[0]}; use another file (--labels FILE)")
         if file.plan.population != population_of(self.answers):
             raise ConfigError(
-                f"{self.path} was drawn from other answers than the run has now; begin another (--labels FILE)"
+                f"{self.path} was drawn from other answers than the run has now; use another file (--labels FILE)"
             )
         return file
 
@@ -63,11 +63,11 @@ class Labelling:
         file = self.file()
         plan = file.plan
         if plan.kind == BY_HAND:
-            raise ConfigError(f"{self.path} has answers that were chosen by hand; draw in another (--labels FILE)")
+            raise ConfigError(f"{self.path} has answers that were chosen by hand; draw in another file (--labels FILE)")
         if (wanted.by and wanted.by != plan.by) or wanted.seed not in (None, plan.seed):
             raise ConfigError(
                 f"{self.path} has another plan (--seed {plan.seed}, strata by {', '.join(plan.by) or 'nothing'}): what "
-                "is drawn stays drawn; begin another (--labels FILE)"
+                "is drawn stays drawn; use another file (--labels FILE)"
             )
         if wanted.size is None or wanted.size <= len(plan.items):
             return file
@@ -132,7 +132,9 @@ def _parts(file: LabelFile, found: dict[str, Any]) -> list[Any]:
         Table(("stratum", "answers", "drawn", "labelled"), strata, "Plan"),
         Table(("annotator", "target", "labels"), rows, "Labels"),
         Table(
-            ("target", "judge", "labels", "95 % interval", "with more"), gains, "What more labels would buy, in points"
+            ("target", "judge", "labels", "95 % interval", "with more"),
+            gains,
+            "Precision with more labels, in percentage points",
         ),
         *found["notes"],
     ]

@@ -79,7 +79,7 @@ def _labels(sheet: Sheet, answers: Mapping[str, Answer], drawn: frozenset[str] |
         if not any(not is_blank(row.cells[name]) for name in targets):
             continue
         if item not in answers:
-            problems.add(row.number, ITEM, f"{item!r} is no answer of this run; leave the column as it is")
+            problems.add(row.number, ITEM, f"{item!r} is not an answer of this run; leave the column as it is")
         elif drawn is not None and item not in drawn:
             problems.add(row.number, ITEM, f"{item!r} was not drawn; its label would say nothing of the others")
         elif not who:
@@ -97,7 +97,7 @@ def _of_row(row: Row, answer: Answer, who: str, at: str, targets: Mapping[str, s
         if not text.strip():
             continue
         if target not in known:
-            problems.add(row.number, name, "no judge of this run says anything of it; leave the cell blank")
+            problems.add(row.number, name, "no judge of this run says anything about it; leave the cell blank")
             continue
         try:
             value = value_of(text, target, answer)
@@ -121,5 +121,5 @@ def _target(column: str) -> str | None:
 
 def _suffix(path: Path) -> str:
     if (suffix := path.suffix.lower()) not in SUFFIXES:
-        raise ConfigError(f"{path} is no sheet: a sheet is a file with one of the suffixes {', '.join(SUFFIXES)}")
+        raise ConfigError(f"{path} is not a sheet: a sheet is a file with one of the suffixes {', '.join(SUFFIXES)}")
     return suffix

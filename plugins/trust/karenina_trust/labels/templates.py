@@ -84,7 +84,7 @@ class Templates:
             benchmark = self._questions()
             source = benchmark.question(question_id).template if question_id in benchmark else None
             if source is None:
-                raise ConfigError(f"the benchmark has no template of {question_id!r} any more (--benchmark FILE)")
+                raise ConfigError(f"the benchmark no longer has a template of {question_id!r} (--benchmark FILE)")
             if self._loader is None:
                 self._loader = TemplateLoader(self.app, "sandbox")
             self._known[question_id] = await self._loader.load(source)

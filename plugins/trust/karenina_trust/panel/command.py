@@ -18,13 +18,13 @@ from karenina_cli.options.sections import examples
     "--labels",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="What people say of some of the answers, as `karenina label` keeps it: then judges are measured by it.",
+    help="Labels of some of the answers, as `karenina label` keeps them; judges are then measured against them.",
 )
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, runs: tuple[Path, ...], labels: Path | None, as_json: bool) -> None:
-    """Put the verdicts of several judges together: of one RUN with several judges, or of runs of the same answers
-    (`karenina verify --answers`).
+    """Combine the verdicts of several judges: of one RUN with several judges, or of runs of the same answers (`karenina
+    verify --answers`).
 
     Beside the majority there are verdicts weighted by reliability (Dawid and Skene), which needs no labels; how many
     independent votes the panel is worth; judges that are inverted; and, with labels, whether the panel is worse than

@@ -80,8 +80,8 @@ class Panel:
     @property
     def warnings(self) -> list[str]:
         found = [
-            f"{judge} is inverted ({how}): it is right more often when turned round. It is left out of the weighted "
-            "verdicts; look at its prompt and its templates, or leave it out of the panel"
+            f"{judge} is inverted ({how}): it is right more often when reversed. It is left out of the weighted "
+            "verdicts; check its prompt and templates, or leave it out of the panel"
             for judge, how in self.inverted.items()
         ]
         if (best := self.best) is None:
@@ -94,7 +94,7 @@ class Panel:
                 sure = f"exact sign test p = {chance:.2g}" + ("" if chance < 0.05 else ", which chance may explain")
                 found.append(
                     f"{name} is worse than its best member {self.ballot.judges[best]}: right on "
-                    f"{shown(self.accuracy(verdicts))} of the labelled answers, that one on "
+                    f"{shown(self.accuracy(verdicts))} of the labelled answers, that member on "
                     f"{shown(self.accuracy(own))} ({sure})"
                 )
         return found

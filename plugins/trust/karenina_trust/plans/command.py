@@ -11,7 +11,7 @@ from karenina_cli.options.sections import examples
 
 
 @click.command(
-    short_help="Say how many labels of people a wanted width takes, and of which answers.",
+    short_help="Compute how many labels an interval of a given width takes, and of which answers.",
     epilog=examples(
         "karenina judge labels runs/first --width 0.1",
         "karenina judge labels runs/first --width 0.1 --labels runs/first/labels.json",
@@ -23,13 +23,13 @@ from karenina_cli.options.sections import examples
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     required=True,
     metavar="X",
-    help="Of the interval of the rate, both sides together: 0.1 is plus or minus five percentage points.",
+    help="The full width of the interval of the rate: 0.1 is plus or minus five percentage points.",
 )
 @click.option(
     "--labels",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Labels that there are already, as `karenina label` keeps them: they say how good the judge is.",
+    help="Existing labels, as `karenina label` keeps them: they show how good the judge is.",
 )
 @click.option(
     "--sensitivity",
@@ -45,14 +45,15 @@ from karenina_cli.options.sections import examples
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, run: Path, **options: Any) -> None:
-    """Say how many answers of RUN people have to label, so that the interval of the rate that they would give has a
-    wanted width: without the judge, with it and answers drawn at random, and with as many that it passed as that it
-    did not. karenina label draws them and asks.
+    """Compute how many answers of RUN people have to label, so that the interval of the rate that they would give has a
+    given width: without the judge, with the judge and answers drawn at random, and with the judge and as many answers
+    that it passed as it did not. karenina label draws the answers and asks.
 
-    A judge that is right no more often than the judged model cannot save more than half of the labels; then it says so.
+    A judge that is right no more often than the judged model cannot save more than half of the labels; a note then says
+    so.
 
-    Exit codes: 0 done, 1 the run or the labels cannot be read, 2 wrong usage, 4 the answers are too few for the
-    width, whatever is labelled.
+    Exit codes: 0 done, 1 the run or the labels cannot be read, 2 wrong usage, 4 there are too few answers for
+    the width, even if all are labelled.
     """
     if (options["sensitivity"] is None) is not (options["specificity"] is None):
         raise click.UsageError("give both --sensitivity and --specificity, or neither", ctx)

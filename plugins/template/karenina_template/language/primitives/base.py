@@ -164,12 +164,12 @@ def primitive_from_spec(spec: Any, primitives: Mapping[str, type]) -> Verificati
         raise TemplateError(f'a primitive is written {{"type": "ExactMatch", ...}}, not {spec!r}')
     name = spec["type"]
     if name not in primitives:
-        known = ", ".join(sorted(primitives)) or "none, as no plugin that brings some is active"
-        hint = f"{did_you_mean(name, primitives)}; install the package that brings it, or use one of these"
+        known = ", ".join(sorted(primitives)) or "none, because no plugin that provides some is active"
+        hint = f"{did_you_mean(name, primitives)}; install the package that provides it, or use one of these"
         raise TemplateError(f"unknown primitive {name!r}{hint}: {known}")
     cls = primitives[name]
     if not derives(cls, VerificationPrimitive):
-        raise TemplateError(f"{name} is no verification primitive: its class must derive from VerificationPrimitive")
+        raise TemplateError(f"{name} is not a verification primitive: its class must derive from VerificationPrimitive")
     given = {key: value for key, value in spec.items() if key != "type"}
     accepted, required = _parameters(cls)
     if not required <= given.keys() <= accepted:

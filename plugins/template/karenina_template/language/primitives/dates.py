@@ -87,7 +87,7 @@ def read_moment(value: Any) -> Moment:
         )
     text = value.strip()
     if len(text) > _LONGEST:
-        raise ValueError(f"a text of {len(text)} characters is no date")
+        raise ValueError(f"a text of {len(text)} characters is not a date")
     try:
         if _ISO_DAY.fullmatch(text):
             return Moment(date.fromisoformat(text))
@@ -205,7 +205,7 @@ class DateMatch(_Dated):
         try:
             again = datetime.strptime(_PROBE.strftime(value), value)
         except (ValueError, re.error) as error:  # the second for a directive that occurs twice
-            raise ValueError(f"{value!r} is no date format: {error}; write it like %d/%m/%Y") from None
+            raise ValueError(f"{value!r} is not a date format: {error}; write it like %d/%m/%Y") from None
         if again.date() != _PROBE.date():
             raise ValueError(
                 f"the format {value!r} does not give a whole date: it needs the day, the month and the year"

@@ -84,12 +84,12 @@ def read_quantity(value: Any) -> Quantity:
     text = canonical(str(value)).strip().translate(_SIGNS)
     text = re.sub(_RAISED, lambda found: f"^({found[0].translate(_SUPERSCRIPTS)})", text)
     if len(text) > LONGEST:
-        raise ValueError(f"a text of {len(text)} characters is no quantity")
+        raise ValueError(f"a text of {len(text)} characters is not a quantity")
     text = re.sub(rf"^{_ABOUT}", "", text)
     text = re.sub(r"^10\s*(?=\^|\*\*)", "1x10", text)
     found = re.match(_NUMBER, text)
     if found is None or not re.search(r"\d", found["whole"] + found["rest"]):
-        raise ValueError(f"{value!r} is no quantity; write a number and a unit, such as '5 mg'")
+        raise ValueError(f"{value!r} is not a quantity; write a number and a unit, such as '5 mg'")
     whole, rest = re.sub(r"[ ,']", "", found["whole"]), found["rest"].replace(",", ".")
     number = float(f"{whole}{rest}e{found['power'] or found['exponent'] or 0}")
     if math.isinf(number):
@@ -103,17 +103,17 @@ def _read_unit(written: str) -> Any:
     text = re.sub(r"\bmm Hg\b", "mmHg", written.rstrip("."))
     text = re.sub(r"\b[Dd]egrees? ([Cc]elsius|[Ff]ahrenheit)\b", lambda found: f"deg{found[1][0].upper()}", text)
     if re.fullmatch(_UNIT, text) is None:
-        raise ValueError(f"{written!r} is no unit; write it like mg, kJ/mol or m/s^2")
+        raise ValueError(f"{written!r} is not a unit; write it like mg, kJ/mol or m/s^2")
     words = re.split(r"([\s/*·^()]+)", _SPELLED.get(text, text))
     text = "".join(_SPELLED.get(word, word) for word in words)
     text = re.sub(_POWER, r"**(\1\2\3)", text)
     if re.search(r"[\d^]|\*\*", re.sub(r"(?<=[^\W\d_])\*\*\([+-]?\d\)", "", text)):  # pint would compute 9^9^9^9
-        raise ValueError(f"{written!r} is no unit; powers of units have one digit, as in m/s^2")
+        raise ValueError(f"{written!r} is not a unit; powers of units have one digit, as in m/s^2")
     text = re.sub(r"\s*·\s*|(?<=[\w)])\s+(?=(?!per\b)[A-Za-zµΩÅ°(])(?<!per )", "*", text)
     try:
         return registry.parse_units(text)
     except Exception as error:  # a parser of another package, on the text of a model
-        raise ValueError(f"{written!r} is no unit that is known; write it like mg, kJ/mol or m/s^2") from error
+        raise ValueError(f"{written!r} is not a known unit; write it like mg, kJ/mol or m/s^2") from error
 
 
 @frozen
