@@ -221,9 +221,7 @@ def misfit(plugin: Any) -> str:
         known = list(inspect.signature(HOOKS[hook]).parameters)
         for argument in inspect.signature(function).parameters:
             if argument not in known:
-                return (
-                    f"hook {hook!r} does not get {argument!r}{did_you_mean(argument, known)}, only {', '.join(known)}"
-                )
+                return f"hook {hook!r} gets no {argument!r}{did_you_mean(argument, known)}, only {', '.join(known)}"
     return ""
 
 

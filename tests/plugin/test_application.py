@@ -318,9 +318,9 @@ def test_calling_it_from_its_own_loop_is_an_error_not_a_deadlock() -> None:
         (
             "karenina_load_benchmark",
             lambda path, date: None,
-            "does not get 'date' (did you mean 'data'?), only path, data",
+            "gets no 'date' (did you mean 'data'?), only path, data",
         ),
-        ("karenina_run_started", lambda run, application: None, "does not get 'application', only run, app"),
+        ("karenina_run_started", lambda run, application: None, "gets no 'application', only run, app"),
         ("karenina_register_stages", lambda registri: None, "does not get registri, only the registry"),
         ("karenina_wrapp_item", lambda item: None, "there is no hook 'karenina_wrapp_item' (did you mean"),
     ],
