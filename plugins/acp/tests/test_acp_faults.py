@@ -61,9 +61,9 @@ def test_what_is_printed_beside_the_messages_is_kept_as_last_output(scripted: An
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"jsonrpc": "2.0", "meth\n', "no JSON"),
-        ('{"jsonrpc": "2.0"}\n', "none of JSON-RPC"),
-        ('{"jsonrpc": "2.0", "method": 7}\n', "none of JSON-RPC"),
+        ('{"jsonrpc": "2.0", "meth\n', "not JSON"),
+        ('{"jsonrpc": "2.0"}\n', "not JSON-RPC"),
+        ('{"jsonrpc": "2.0", "method": 7}\n', "not JSON-RPC"),
     ],
 )
 def test_garbage_is_a_bad_response(scripted: Any, says: Any, agent: Any, line: str, said: str) -> None:

@@ -53,7 +53,7 @@ def test_the_rate_is_on_every_surface_and_decides_the_exit_code(
     page = Path("page.html").read_text("utf-8")
     assert "wrong answers that told the judge" in page
     assert shown in page
-    assert ("more than it may" in page) == bool(obeyed)
+    assert ("more than allowed" in page) == bool(obeyed)
 
 
 def test_a_run_without_canaries_has_none_and_a_resumed_one_makes_no_more(

@@ -281,7 +281,7 @@ def test_a_failure_of_a_plugins_own_code_is_not_reported_as_karenina_s(run: Run,
     install("karenina-odd", {"odd": "odd_command:command"}, odd_command=source)
     result = run("odd")
     assert result.exit_code == 1
-    said = "Error: code of karenina-odd failed: KeyError: 'x' (odd_command.py:5 in command); tell its authors"
+    said = "Error: code of karenina-odd failed: KeyError: 'x' (odd_command.py:5 in command); report it to its authors"
     assert said in result.stderr
     assert "Please report it" not in result.stderr
     assert "Traceback" not in result.stderr

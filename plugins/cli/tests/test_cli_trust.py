@@ -106,5 +106,5 @@ def test_a_file_that_is_not_there_any_more_can_be_removed(run: Run) -> None:
 def test_a_file_without_code_needs_none(run: Run, tmp_path: Path) -> None:
     file = saved(json.dumps({"fields": []}), "karenina-template")
     for command in ("show", "add"):
-        assert "no code in it" in run("trust", command, file).stdout
+        assert "contains no code" in run("trust", command, file).stdout
     assert not (tmp_path / "data").exists()

@@ -138,7 +138,7 @@ def test_older_file() -> None:
     )
     assert third.id == question_urn(third.question)
     assert (third.author, third.sources) == ({"@type": "Person", "name": "Ida"}, "a note in the margin")
-    assert ["'urn:example:legacy:1' occurs before" in warning for warning in benchmark.warnings] == [True]
+    assert ["'urn:example:legacy:1' is already used" in warning for warning in benchmark.warnings] == [True]
 
 
 def test_legacy_root_properties_hold_traits() -> None:

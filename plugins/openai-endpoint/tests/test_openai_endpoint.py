@@ -186,7 +186,7 @@ FAULTS: list[tuple[Reply, str, str]] = [
     (Reply.invalid_utf8(), "bad_response", "is not UTF-8"),
     (Reply.no_choices(), "bad_response", "no choices"),
     (Reply.wrong_content_type(), "bad_response", "is not JSON"),
-    (Reply(body=b"[]"), "bad_response", "no JSON object"),
+    (Reply(body=b"[]"), "bad_response", "not a JSON object"),
     (Reply(None, finish_reason="tool_calls"), "bad_response", "neither text nor a tool call"),
     (Reply(None, finish_reason="length"), "bad_response", "raise max_tokens"),
     (Reply(None, finish_reason="content_filter"), "content_filter", "withheld"),

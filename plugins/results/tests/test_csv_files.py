@@ -203,7 +203,7 @@ def test_parts_that_are_put_together_are_the_same_as_one_file(
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("", "is empty"), ("a,b\r\n1,2\r\n", "no table of results"), ("\udcff\n", "cannot be read")],
+    [("", "is empty"), ("a,b\r\n1,2\r\n", "not a table of results"), ("\udcff\n", "cannot be read")],
 )
 def test_other_files_are_refused(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "file").write_bytes(text.encode("utf-8", "surrogateescape"))
