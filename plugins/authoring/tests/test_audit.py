@@ -130,7 +130,7 @@ def test_python_templates_are_looked_at_in_the_sandbox_or_left_out_with_a_note(a
     question = Question(question="Who?", raw_answer="Ada Lovelace", id="q", answer_template=source)
     found = asyncio.run(audit(BenchmarkData(name="b", questions=[question]), app=app, policy="refuse"))
     assert found.items == ()
-    assert "1 template not looked at" in found.notes[0]
+    assert "1 template not checked" in found.notes[0]
     found = asyncio.run(audit(BenchmarkData(name="b", questions=[question]), app=app, policy="trusted"))
     assert checks(found) == {"q": {"contradiction"}}
 

@@ -154,7 +154,7 @@ def test_accept_edit_and_reject_are_applied_and_kept_with_a_version(some: Path, 
     ended = karenina("benchmark", "review", some, "--apply", decided)
     assert ended.exit_code == 0, ended.output
     assert "version 0.1.0 became 0.1.1 (accept 2, edit 2, reject 1)" in ended.stdout
-    assert "bio03" in ended.stdout.partition("not taken over")[2]
+    assert "bio03" in ended.stdout.partition("and ignored")[2]
     new = Benchmark.load(some)
     assert json.loads(new.question("chem14").answer_template or "")["fields"][0]["ground_truth"] == 13.5
     assert new.question("bio03") == old.question("bio03")

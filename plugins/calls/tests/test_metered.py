@@ -268,7 +268,7 @@ class Odd:
 
 def test_vectors_that_are_none_are_a_failure_and_not_kept() -> None:
     store, lane = Store(), Lane()
-    with pytest.raises(PortError, match="no number"):
+    with pytest.raises(PortError, match="not a number"):
         in_item(lambda: metered(Odd(), MODEL, lane, store).aembed(["a"]))
     assert (store.kept, [call.request.task for call, _ in store.failures]) == ({}, ["embedding"])
     ((_, error),) = lane.left

@@ -75,8 +75,8 @@ def test_no_file_of_a_run_and_nothing_but_a_file_is_overwritten(run_dir: Path, t
     for source, target, complaint in (
         (run_dir, run_dir / "manifest.json", "belongs to a run directory"),
         (lines, run_dir / "results.jsonl", "belongs to a run directory"),
-        (run_dir, tmp_path / "pipe.csv", "no ordinary file"),
-        (run_dir, tmp_path, "no ordinary file"),
+        (run_dir, tmp_path / "pipe.csv", "not an ordinary file"),
+        (run_dir, tmp_path, "not an ordinary file"),
         (lines, lines, "read or written by the same command"),
     ):
         with pytest.raises(ConfigError, match=complaint):

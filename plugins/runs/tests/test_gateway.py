@@ -348,7 +348,7 @@ def test_such_a_wait_closes_the_way_to_that_model_for_all_who_wait_and_to_no_oth
     assert refused.not_counted, "it is told the same when it asks again"
     assert (way.is_closed(model("a")), way.is_closed(model("b")), way.is_closed(model("c"))) == (True, False, False)
     (why,) = way.left_undone
-    assert re.search(r"^openai_endpoint:a .* for 300 s \(until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\)", why)
+    assert re.search(r"^openai_endpoint:a .* of 300 s \(until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\)", why)
 
 
 def test_a_provider_that_works_on_long_calls_and_takes_no_others_is_not_given_up() -> None:
@@ -415,7 +415,7 @@ def test_no_wait_is_too_long_to_be_told() -> None:
     async def main() -> tuple[str, ...]:
         way = gateway()
         (await place_in(way.lane(model()))).leave(None, PortError("never", kind="rate_limited", retry_after=1e300))
-        with pytest.raises(PortError, match="alone"):
+        with pytest.raises(PortError, match="pause"):
             await way.lane(model()).enter(call())
         return way.left_undone
 

@@ -37,7 +37,7 @@ def test_duplicate_identities_are_refused() -> None:
     same = [ModelConfig(model_name="m", temperature=t) for t in (0.0, 1.0)]
     with pytest.raises(ConfigError) as caught:
         VerificationConfig(answering_models=same, parsing_models=same)
-    assert {path: "id of its own" in text for path, text in problems(caught).items()} == {
+    assert {path: "its own id" in text for path, text in problems(caught).items()} == {
         "answering_models[1]": True,
         "parsing_models[1]": True,
     }

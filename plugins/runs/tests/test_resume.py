@@ -517,7 +517,7 @@ def test_a_damaged_fingerprint_is_named_with_what_to_do(world: Make, tmp_path: P
     here = world(questions=2)
     interrupted(here, tmp_path / "run", 1)
     (tmp_path / "run" / "fingerprint.json").write_text(text, "utf-8")
-    with pytest.raises(ConfigError, match=r"fingerprint\.json .*; put fingerprint\.json back, or begin .*--reuse"):
+    with pytest.raises(ConfigError, match=r"fingerprint\.json .*; put fingerprint\.json back, or start .*--reuse"):
         resumed(here, tmp_path / "run")
 
 

@@ -27,7 +27,7 @@ def hold_up(seconds: float) -> None:
 
 
 def held_up(lines: list[str]) -> list[str]:
-    return [line for line in lines if "held up" in line]
+    return [line for line in lines if "was blocked" in line]
 
 
 @pytest.fixture

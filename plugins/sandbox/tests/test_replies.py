@@ -59,7 +59,7 @@ def test_an_honest_reply_is_read(answer: Answer) -> None:
     ("data", "words"),
     [
         (frame(b"{}")[: -len(b"{}")] + b"{}{}", "more than a reply"),
-        (frame(b"{}").replace(MARK, b"12345678"), "not asked for"),
+        (frame(b"{}").replace(MARK, b"12345678"), "not requested"),
         (HEADER.pack(MOST_REPLY * 4), "bytes"),
         (HEADER.pack(3) + b"abc", "bytes"),
         (frame(b"[1]"), "no JSON object"),

@@ -173,7 +173,7 @@ def test_imports_of_the_reference_project_resolve_to_ours_in_templates_only() ->
                 self.correct = {"x": SynonymMap({"a": "b"})("a") == "b"}
     """
     assert verify(source, {"x": True}).result is True
-    assert not [name for name in sys.modules if name == "karenina" or name.startswith("karenina.")]
+    assert not [name for name in list(sys.modules) if name == "karenina" or name.startswith("karenina.")]
     with pytest.raises(ModuleNotFoundError):
         __import__("karenina")
 

@@ -236,7 +236,7 @@ def _what_it_is(path: Path) -> str:
             command = read_json(file)
     if not isinstance(command, str):
         return f"it has no {MANIFEST}; check the path"
-    return f"it keeps replies for another command; to continue that, type: {command}"
+    return f"it keeps replies for another command; to continue, type: {command}"
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
