@@ -57,7 +57,7 @@ def test_only_long_ones_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
                 hold_up(factor)
 
     asyncio.run(main())
-    levels = [record.levelname for record in caplog.records if "held up" in record.getMessage()]
+    levels = [record.levelname for record in caplog.records if "was blocked" in record.getMessage()]
     assert levels[-1] == "WARNING"
     assert set(levels[:-1]) <= {"INFO"}
 
