@@ -52,11 +52,11 @@ def quick(*models: str) -> list[str]:
     return [part for name in models for part in ("--set", f"models.{name}.retry_policy={IMPATIENT}")]
 
 
-def test_a_dead_server_costs_ten_requests_at_most(run: Run, write_benchmark: Files, served: Any, dead: Server) -> None:
+def test_a_dead_server_costs_some_ten_requests(run: Run, write_benchmark: Files, served: Any, dead: Server) -> None:
     options = quick("the-answering-model", "the-parsing-model")
     result = run("verify", write_benchmark(*SOME), *served(dead.url), *options, "--out", "out", "--json")
     assert result.exit_code == 3, result.stderr
-    assert 5 <= dead.count <= 10
+    assert 5 <= dead.count <= 12, "those that are under way when the model is given up are not called back"
     (why,) = [line for line in result.stderr.splitlines() if line.startswith("stopped: ")]
     assert "cannot be reached" in why
     assert "see whether its server runs" in why
