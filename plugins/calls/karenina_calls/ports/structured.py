@@ -320,8 +320,8 @@ async def parse_with_repair(
                 )
             raise
         else:
-            told: dict[str, Any] = {"usage": usage, "usage_unavailable": unknown, "repairs": repairs, "raw": result.raw}
-            return ParsePortResult(data=result.data, channel=result.channel, parsed=parsed, **told)
+            paid: dict[str, Any] = {"usage": usage, "usage_unavailable": unknown, "repairs": repairs}
+            return ParsePortResult(data=result.data, channel=result.channel, raw=result.raw, parsed=parsed, **paid)
         if not reply and failure.channel is None:
             break  # nothing that a judge could correct: the data was recorded, not asked for
         corrected = [*messages, *_correction(reply, problem, cut_off=failure.cut_off)]
