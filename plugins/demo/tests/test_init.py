@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from karenina_cli.root import karenina as command
 from karenina_demo.project import FILES
 
 from karenina_core import Benchmark
@@ -88,12 +90,15 @@ def test_a_new_folder_is_made_and_named(karenina: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_nothing_is_overwritten_and_nothing_is_written_beside_it(name: str, karenina: Run, tmp_path: Path) -> None:
+def test_nothing_is_overwritten_and_nothing_is_written_beside_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "mine" / name).parent.mkdir(parents=True)
     (tmp_path / "mine" / name).write_text("kept")
     (tmp_path / "mine" / "other.txt").write_text("kept")
-    ran = karenina("init", "mine")
-    assert ran.returncode == 1
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(command, ["init", "mine"], prog_name="karenina")
+    assert ran.exit_code == 1
     assert name in ran.stderr
     assert "karenina init FOLDER" in ran.stderr
     assert written(tmp_path / "mine") == {name: b"kept", "other.txt": b"kept"}
