@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.strategies import text
 
 ALLOWED = Path(__file__).parent / "skips.txt"
 EXAMPLES = 30
@@ -206,6 +207,7 @@ def _forking(folder: Path) -> Any:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    text().validate()  # what hypothesis has to know of Unicode takes seconds once, which every worker would spend
     if not sys.dont_write_bytecode:
         rewriting = _module(Path(__file__).with_name("rewriting.py"))
         rewriting.rewrite(rewriting.test_files(config), config)
