@@ -24,7 +24,7 @@ Connect = Callable[..., Any]
 SUM = {"a": 1, "b": 1}
 ALOUD = pytest.mark.parametrize("aloud", [True, False], ids=["announced", "silent"])
 WAYS = pytest.mark.parametrize("way", ["program", "streamable", "sse"])
-"""How a server is spoken to. On the web it is written with the SDK; a program is not, as the SDK takes long to import."""
+"""How a server is spoken to. On the web it is written with the SDK; a program is not: the SDK takes long to import."""
 
 
 @pytest.fixture
