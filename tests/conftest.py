@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.strategies import text
 
 ALLOWED = Path(__file__).parent / "skips.txt"
 EXAMPLES = 30
@@ -181,23 +182,32 @@ def _module(file: Path) -> Any:
 
 
 @pytest.fixture(scope="session")
-def forking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Starts processes of the command line that need not import anything."""
+def forking(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Starts processes of the command line that need not import anything: one for all tests, also those of plugins."""
+    if (started := pytestconfig.pluginmanager.get_plugin("karenina-forking")) is None:
+        started = _forking(tmp_path_factory.mktemp("warm"))
+        pytestconfig.add_cleanup(lambda: started.__exit__())
+        pytestconfig.pluginmanager.register(started, "karenina-forking")
+    return started
+
+
+def _forking(folder: Path) -> Any:
     from karenina_core.testing import ScriptedServer
 
-    folder = tmp_path_factory.mktemp("warm")
     world = _of_faults("run_world")
     with ScriptedServer(world.said) as server:
         benchmark = world.write_benchmark(folder / "one.jsonld", 1)
         config = world.write_config(folder / "config.toml", server.url, 1)
         run = str(folder / "run")
         words = [["verify", str(benchmark), "--config", str(config), "--out", run], ["resume", run], ["doctor", run]]
-        with _of_faults("forking").Forking(*words) as started:
-            yield started
+        started = _of_faults("forking").Forking(*words).__enter__()
+        assert started.start("--version").wait() == 0, "the commands before have been carried out"
+    return started
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    text().validate()  # what hypothesis has to know of Unicode takes seconds once, which every worker would spend
     if not sys.dont_write_bytecode:
         rewriting = _module(Path(__file__).with_name("rewriting.py"))
         rewriting.rewrite(rewriting.test_files(config), config)

@@ -301,7 +301,7 @@ class Karenina:
         except PluginValidationError as error:
             raise PluginError(misfit(plugin) or one_line(error)) from None
         drafts: dict[type[Registry[Any]], Registry[Any]] = {}
-        callers = self._manager.get_hookcallers(plugin) or ()
+        callers = vars(self._manager.hook).values()
         own = [(c.name, impl) for c in callers for impl in c.get_hookimpls() if impl.plugin is plugin]
         for hook, impl in own:
             if kind := self._kind(name, hook, impl):

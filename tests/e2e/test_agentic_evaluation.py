@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,6 @@ STRATEGIES: Mapping[str, Mapping[str, Any]] = {
 }
 INVESTIGATIONS = {"individual": 4, "shared": 1, "by-context": 3, "parsing": 4, "decision": 4}
 BY_AGENT = ("parsing", "decision")
-SCRIPT = Path(sys.executable).with_name("karenina")
 ENVIRONMENT = {name: text for name, text in os.environ.items() if not name.startswith("KARENINA_")}
 READING = ["list_files", "read_file", "search_files"]
 LEFT = {"out/total.txt": "42 EUR\n", "out/notes.md": "I added the amounts."}
@@ -163,15 +160,13 @@ def configuration(url: str, place: Any) -> str:
     )
 
 
-def test_the_same_from_the_command_line(office: Any, place: Any, app: Karenina, tmp_path: Path) -> None:
+def test_the_same_from_the_command_line(office: Any, place: Any, app: Karenina, tmp_path: Path, forking: Any) -> None:
     file = office.benchmark(*office.TRAITS).save(tmp_path / "sales.jsonld", app=app)
     with ScriptedServer(office.Office()) as server:
         (tmp_path / "karenina.toml").write_text(configuration(server.url, place))
-        command = [SCRIPT, "verify", file, "--config", "karenina.toml", "--workspace-root", place.root, "--out", "out"]
-        done = subprocess.run(
-            list(map(str, command)), cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60
-        )
-    assert done.returncode == 0, done.stderr
+        words = ["verify", file, "--config", "karenina.toml", "--workspace-root", place.root, "--out", "out"]
+        done = forking.start(*words, folder=tmp_path, environment=ENVIRONMENT)
+        assert done.wait() == 0, done.stderr
     (line,) = (tmp_path / "out" / "results.jsonl").read_text("utf-8").splitlines()
     result = structure(json.loads(line), VerificationResult)
     check_answer(result)

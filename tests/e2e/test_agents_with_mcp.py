@@ -105,12 +105,13 @@ class Runs:
 
     @property
     def started(self) -> list[int]:
-        """The processes of `tools_on_stdio.py`."""
+        """The processes of the program of tools."""
         return [int(line) for line in self.pids.read_text().split()] if self.pids.exists() else []
 
     @property
     def tools(self) -> dict[str, str]:
-        return {"tools": program("tools_on_stdio.py", self.pids)}
+        """A program without the SDK, which would take seconds to start."""
+        return {"tools": program("quick_on_stdio.py", self.pids)}
 
     def app(self, replay: Mapping[str, str] | None = None, **settings: Any) -> Karenina:
         settings = {"environment": {"tools": ["PYTHONPATH"], "again": ["PYTHONPATH"]}, "start_seconds": 20, **settings}
@@ -179,7 +180,7 @@ def on_http() -> Iterator[Callable[[str], str]]:
 
 @pytest.mark.parametrize("way", ["program", "streamable", "sse"])
 def test_the_work_with_a_real_server_is_the_answer(runs: Runs, on_http: Callable[[str], str], way: str) -> None:
-    servers = None if way == "program" else {"tools": on_http(way)}
+    servers = {"tools": program("tools_on_stdio.py", runs.pids) if way == "program" else on_http(way)}
     ran = runs(turns(calling(ADD, ("slow", {"seconds": 0.1}), ("add", {"a": "two"})), DONE), servers)
     answer = ran.result.generation
     assert str(ran.result.outcome) == "passed"
@@ -320,7 +321,7 @@ def test_a_change_of_tools_is_told_to_the_model_and_to_the_user(runs: Runs) -> N
 
 def test_a_server_with_other_tools_after_its_restart_is_held_to_the_first(runs: Runs) -> None:
     ran = runs(
-        turns(calling(("die", {})), calling(ADD), DONE), {"tools": program("tools_on_stdio.py", runs.pids, "alter")}
+        turns(calling(("die", {})), calling(ADD), DONE), {"tools": program("quick_on_stdio.py", runs.pids, "alter")}
     )
     assert ran.told[1][1]
     assert "changed the arguments of this tool" in ran.told[1][0]

@@ -15,12 +15,13 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from karenina_runs.folder.status import read_status
 
 from karenina_core import VerificationResultSet
 from karenina_core.errors import ErrorKind
@@ -101,24 +102,29 @@ def relay() -> Iterator[Relay]:
         assert served.stdout.read() == "smollm2 has ended\n"
 
 
-def started(*words: str | Path) -> subprocess.Popen[str]:
+@pytest.fixture
+def started(forking: Any) -> Callable[..., Any]:
+    """Starts a process that carries out the command."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
-    command = [Path(sys.executable).with_name("karenina"), *words]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return lambda *words: forking.start(*words, environment=environment)
 
 
-def document(*words: str | Path, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
+@pytest.fixture
+def document(started: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     """What a command prints as JSON."""
-    process = started(*words, "--json")
-    out, err = process.communicate()
-    assert process.returncode in codes, err
-    found: dict[str, Any] = json.loads(out)
-    return found
+
+    def printed(*words: str | Path, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
+        process = started(*words, "--json")
+        assert process.wait(2 * SECONDS) in codes, process.stderr
+        found: dict[str, Any] = json.loads(process.stdout)
+        return found
+
+    return printed
 
 
 def tokens(run: Path) -> tuple[int, int, int]:
     """Calls, tokens in and tokens out, as the ledger of a run has them."""
-    total = document("status", run)["ledger"]["total"]
+    total = read_status(run).ledger["total"]
     return total["calls"], total["input_tokens"], total["output_tokens"]
 
 
@@ -128,26 +134,27 @@ def reported(relay: Relay) -> tuple[int, int, int]:
     return len(usage), sum(u["prompt_tokens"] for u in usage), sum(u["completion_tokens"] for u in usage)
 
 
-def interrupted(relay: Relay, run: Path, words: list[str | Path]) -> None:
+def interrupted(relay: Relay, run: Path, begun: Callable[[], Any]) -> None:
     """Begin a run, and kill it when two replies are in its journal and another one is waited for."""
     relay.most = BEFORE_THE_KILL
-    process = started(*words, "--out", run, "--concurrency", "2")
+    process = begun()
     deadline = time.monotonic() + SECONDS
     while not (run / "journal.sqlite").exists() or tokens(run)[0] < BEFORE_THE_KILL:
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, process.stderr
         assert time.monotonic() < deadline, "the first replies have not reached the journal"
-        time.sleep(0.2)
+        time.sleep(0.05)
     process.kill()
-    process.communicate()
     relay.most = None
     assert tokens(run) == reported(relay)
 
 
-def test_whatever_a_model_says_its_run_is_typed_counted_resumed_and_reused(relay: Relay, tmp_path: Path) -> None:
+def test_whatever_a_model_says_its_run_is_typed_counted_resumed_and_reused(
+    relay: Relay, started: Callable[..., Any], document: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
     run, again = tmp_path / "run", tmp_path / "again"
     words: list[str | Path] = ["verify", BENCHMARK, "--interface", "openai_endpoint"]
     words += ["--model", "smollm2", "--base-url", relay.url, "--questions", ",".join(QUESTIONS)]
-    interrupted(relay, run, words)
+    interrupted(relay, run, lambda: started(*words, "--out", run, "--concurrency", "2"))
     summary = document("resume", run, codes=(0, 3))
 
     metadata = [result.metadata for result in VerificationResultSet.load(run)]

@@ -8,11 +8,8 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,6 @@ from karenina_core.errors import RunDirectoryError
 from karenina_core.testing import Reply, ScriptedServer, ServedRequest, application
 from karenina_core.values.convert import structure
 
-SCRIPT = Path(sys.executable).with_name("karenina")
 ENVIRONMENT = {name: text for name, text in os.environ.items() if not name.startswith("KARENINA_")}
 SECONDS = 180.0
 
@@ -115,29 +111,28 @@ def command(office: Any, place: Any, url: str, out: str, *more: str) -> list[str
         f'[models.answerer]\nmodel_name = "answerer"\n{known}{tools}[models.judge]\nmodel_name = "judge"\n{known}'
     )
     flags = ["--config", "karenina.toml", "--workspace-root", place.root, "--out", out, "--quiet"]
-    return list(map(str, [SCRIPT, "verify", file, *flags]))
+    return list(map(str, ["verify", file, *flags]))
 
 
-@contextmanager
-def started(place: Any, *commands: list[str]) -> Iterator[list[subprocess.Popen[str]]]:
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen(line, cwd=place.folder, env=ENVIRONMENT, **pipes) for line in commands]
-    try:
-        yield running
-    finally:
-        for process in running:
-            process.kill()
-            process.communicate()
+@pytest.fixture
+def started(place: Any, forking: Any) -> Iterator[Callable[[list[str]], Any]]:
+    """Starts a process that carries out the command in the folder of the place."""
+    running = []
+
+    def start(words: list[str]) -> Any:
+        running.append(forking.start(*words, folder=place.folder, environment=ENVIRONMENT, ends=True))
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.kill()
 
 
-def test_two_runs_in_one_root_never_meet(office: Any, place: Any) -> None:
+def test_two_runs_in_one_root_never_meet(office: Any, place: Any, started: Any) -> None:
     meeting = Meeting(office, 2)
     with ScriptedServer(meeting.script()) as server:
-        lines = [command(office, place, server.url, out) for out in ("one", "two")]
-        with started(place, *lines) as running:
-            for process in running:
-                _, err = process.communicate(timeout=SECONDS)
-                assert process.returncode == 0, err
+        for process in [started(command(office, place, server.url, out)) for out in ("one", "two")]:
+            assert process.wait(SECONDS) == 0, process.stderr
     texts = [(place.folder / out / "results.jsonl").read_text("utf-8") for out in ("one", "two")]
     check_marks([structure(json.loads(text), VerificationResult) for text in texts], 2)
     assert not list(place.folder.glob("*/workspaces"))  # nothing is kept unless it is asked for
@@ -183,48 +178,36 @@ def gone(process: int) -> bool:
     [("answerer", ["run"], signal.SIGINT, ["tools"]), ("judge", ["look", "run"], signal.SIGTERM, [])],
 )
 def test_a_run_that_is_ended_leaves_no_folder_and_no_program(
-    model: str, folders: list[str], how: signal.Signals, tools: list[str], office: Any, place: Any
+    model: str, folders: list[str], how: signal.Signals, tools: list[str], office: Any, place: Any, started: Any
 ) -> None:
-    with (
-        ScriptedServer(hanging(office, model)) as server,
-        started(place, command(office, place, server.url, "out", *tools)) as (process,),
-    ):
+    with ScriptedServer(hanging(office, model)) as server:
+        process = started(command(office, place, server.url, "out", *tools))
         wait_until_hanging(server, office, model)
         assert purposes(place) == folders
         process.send_signal(how)
-        assert process.stderr is not None
-        assert "interrupt again" in process.stderr.readline()
+        while "\n" not in process.stderr:
+            assert process.poll(0.01) is None, process.stderr
+        assert "interrupt again" in process.stderr.splitlines()[0]
         process.send_signal(how)
-        _, err = process.communicate(timeout=SECONDS)
-    assert process.returncode == 130, err
-    assert "Traceback" not in err
+        assert process.wait(SECONDS) == 130, process.stderr
+    assert "Traceback" not in process.stderr
     assert place.clean()
     assert len(place.processes) == len(tools)
     assert all(map(gone, place.processes))
     assert json.loads((place.folder / "out" / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
 
 
-def test_a_killed_run_leaves_folders_that_no_later_run_trips_over(office: Any, place: Any) -> None:
-    with (
-        ScriptedServer(hanging(office, "judge")) as server,
-        started(place, command(office, place, server.url, "out", "tools")) as (process,),
-    ):
+def test_a_killed_run_leaves_folders_that_no_later_run_trips_over(office: Any, place: Any, started: Any) -> None:
+    with ScriptedServer(hanging(office, "judge")) as server:
+        process = started(command(office, place, server.url, "out", "tools"))
         wait_until_hanging(server, office, "judge")
-        process.kill()
-        process.communicate(timeout=SECONDS)
+        assert process.kill() == -signal.SIGKILL
     assert purposes(place) == ["look", "run"]
     assert all(map(gone, place.processes))
     before = office.files(place.root)
     with ScriptedServer(office.Office()) as server:
-        done = subprocess.run(
-            command(office, place, server.url, "again"),
-            cwd=place.folder,
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-        )
-    assert done.returncode == 0, done.stderr
+        again = started(command(office, place, server.url, "again"))
+        assert again.wait(SECONDS) == 0, again.stderr
     result = json.loads((place.folder / "again" / "results.jsonl").read_text("utf-8"))
     assert result["rubric"]["agentic_trait_scores"] == {"saved": True}
     assert "files: data/sales.csv out/notes.md out/total.txt." in json.dumps(result)

@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,15 +36,19 @@ class Forked:
         self._forking, self.pid, self._err = forking, pid, err
 
     @property
-    def stderr(self) -> str:
-        return self._err.read_text("utf-8", "replace")
+    def stdout(self) -> str:
+        return _text(self._err.with_suffix(".out"))
 
-    def poll(self) -> int | None:
-        """How it ended, if it has: negative for a signal."""
-        return self._forking.code(self.pid, 0.0)
+    @property
+    def stderr(self) -> str:
+        return _text(self._err)
+
+    def poll(self, timeout: float = 0.0) -> int | None:
+        """How it ended, if it has by then: negative for a signal."""
+        return self._forking.code(self.pid, timeout)
 
     def wait(self, timeout: float = PATIENCE) -> int:
-        code = self._forking.code(self.pid, timeout)
+        code = self.poll(timeout)
         assert code is not None, f"process {self.pid} did not end:\n{self.stderr}"
         return code
 
@@ -54,6 +59,10 @@ class Forked:
     def kill(self) -> int:
         self.send_signal(signal.SIGKILL)
         return self.wait()
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.exists() else ""  # it may not have got that far
 
 
 class Forking:
@@ -85,11 +94,21 @@ class Forking:
             self._from.close()
             self._folder.cleanup()
 
-    def start(self, *words: object, prelude: str = "") -> Forked:
-        """A process of `karenina WORDS`. `prelude` is code that it executes before."""
+    def start(
+        self,
+        *words: object,
+        prelude: str = "",
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        ends: bool = False,
+    ) -> Forked:
+        """A process of `karenina WORDS`. `prelude` is code that it executes before, `folder` where it works,
+        `environment` its whole environment where it is not ours. `ends`: as an interpreter does, which waits for its
+        threads; otherwise it is gone with the command."""
         self._begun += 1
         err = Path(self._folder.name) / str(self._begun)
-        told = {"words": list(map(str, words)), "err": str(err), "prelude": prelude}
+        told: dict[str, Any] = {"words": list(map(str, words)), "err": str(err), "prelude": prelude, "ends": ends}
+        told |= {"folder": str(folder or Path.cwd()), "environment": dict(environment or os.environ)}
         self._to.write(json.dumps(told).encode() + b"\n")
         self._to.flush()
         deadline = time.monotonic() + PATIENCE
@@ -158,7 +177,16 @@ def _forked(wanted: dict[str, Any], others: list[int]) -> int:
     for handle in others:
         os.close(handle)
     _redirect(wanted["err"])
+    _redirect(str(Path(wanted["err"]).with_suffix(".out")), 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.chdir(wanted["folder"])
+    os.environ.clear()
+    os.environ.update(wanted["environment"])
+    time.tzset()
+    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    if wanted["ends"]:
+        exec(wanted["prelude"], {})
+        _carried_out(wanted["words"])
     try:
         exec(wanted["prelude"], {})  # what the test wants to happen in this process
         _carried_out(wanted["words"])
@@ -180,10 +208,10 @@ def _carried_out(words: list[str]) -> NoReturn:
     main()
 
 
-def _redirect(path: str) -> None:
+def _redirect(path: str, *outputs: int) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    os.dup2(handle, 1)
-    os.dup2(handle, 2)
+    for output in outputs or (1, 2):
+        os.dup2(handle, output)
     os.close(handle)
 
 

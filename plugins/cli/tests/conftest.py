@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -49,17 +50,21 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def draining() -> Callable[[subprocess.Popen[str]], None]:
-    """Waits until a process has printed that it only waits for the calls that are under way."""
+def draining() -> Callable[[Any], None]:
+    """Waits until a process, started or forked, has printed that it only waits for the calls that are under way."""
 
-    def wait(process: subprocess.Popen[str]) -> None:
-        assert process.stderr is not None
-        lines = []
-        for line in process.stderr:  # the test's own limit is that of the process
-            lines.append(line)
-            if "interrupt again" in line:
-                return
-        raise AssertionError("".join(lines))
+    def wait(process: Any) -> None:
+        if isinstance(process, subprocess.Popen):
+            assert process.stderr is not None
+            lines = []
+            for line in process.stderr:  # the test's own limit is that of the process
+                lines.append(line)
+                if "interrupt again" in line:
+                    return
+            raise AssertionError("".join(lines))
+        while "interrupt again" not in process.stderr:
+            assert process.poll() is None, process.stderr
+            time.sleep(0.01)
 
     return wait
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -231,21 +230,20 @@ def test_a_run_in_the_place_of_one_that_others_reused_does_not_stand_in_its_own_
 
 
 def test_an_interrupted_command_says_which_batches_stay_and_what_ends_them(
-    run: Run, server: ScriptedBatches, write_benchmark: Callable[..., Path], karenina_script: Path
+    run: Run, server: ScriptedBatches, write_benchmark: Callable[..., Path], forking: Any
 ) -> None:
     Path("b.toml").write_text(CONFIG.format(server.url), "utf-8")
-    command = [str(karenina_script), "verify", str(write_benchmark("q0", "q1")), "--config", "b.toml", "--out", "out"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    words = ("verify", write_benchmark("q0", "q1"), "--config", "b.toml", "--out", "out")
+    process = forking.start(*words, ends=True)
     server.wait_for_batches(1, 60.0)
     deadline = time.monotonic() + 60
     while not at_provider(Path("out")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "left at the provider: batch_0: 2 calls of openai_endpoint:m, sent\n" in err
-    (cancel,) = re.findall(r"To cancel them, type: karenina (.*)", err)
+    assert process.wait(60) == 130, process.stderr
+    assert "left at the provider: batch_0: 2 calls of openai_endpoint:m, sent\n" in process.stderr
+    (cancel,) = re.findall(r"To cancel them, type: karenina (.*)", process.stderr)
     assert "batch_0 openai_endpoint:m cancelled" in printed(run(*cancel.split()))
 
 

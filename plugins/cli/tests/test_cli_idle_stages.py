@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -62,27 +62,17 @@ ROOM = 10.0
 
 @pytest.fixture
 def hanging(
-    install: Callable[..., Path], write_benchmark: Callable[..., Path], served: Any, karenina_script: Path
-) -> Callable[..., subprocess.Popen[str]]:
+    install: Callable[..., Path], write_benchmark: Callable[..., Path], served: Any, forking: Any
+) -> Callable[[str, str], Any]:
     """A run in whose second item a stage does not end."""
 
-    def begun(how: str, url: str) -> subprocess.Popen[str]:
+    def begun(how: str, url: str) -> Any:
         blocking, execute, hang = HANGS[how]
         source = PLUGIN.replace("BLOCKING", blocking).replace("EXECUTE", execute).replace("HANG", hang)
         folder = install("lookup-checks", {"lookup": "lookup"}, "karenina.plugins", lookup=source)
-        path = write_benchmark("q0", "q1", "q2")
-        command = [
-            karenina_script,
-            "verify",
-            path,
-            *served(url),
-            "--out",
-            "out",
-            "--set",
-            f"run.stage_idle_timeout={LIMIT}",
-        ]
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(list(map(str, command)), env={**os.environ, "PYTHONPATH": str(folder)}, **pipes)
+        words = ["verify", write_benchmark("q0", "q1", "q2"), *served(url), "--out", "out"]
+        words += ["--set", f"run.stage_idle_timeout={LIMIT}"]
+        return forking.start(*words, environment={**os.environ, "PYTHONPATH": str(folder)}, ends=True)
 
     return begun
 
@@ -92,16 +82,13 @@ def answers(request: Any) -> Any:
 
 
 @pytest.mark.parametrize("how", ["waits", "blocks a thread"])
-def test_an_item_whose_stage_hangs_is_an_error_and_the_run_ends(
-    how: str, hanging: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_an_item_whose_stage_hangs_is_an_error_and_the_run_ends(how: str, hanging: Callable[[str, str], Any]) -> None:
     with ScriptedServer(answers) as server:
         process = hanging(how, server.url)
         try:
-            _, err = process.communicate(timeout=100)
+            assert process.wait(100) == 3, process.stderr
         finally:
             process.kill()
-    assert process.returncode == 3, err
     rows = map(json.loads, Path("out/results.jsonl").read_text("utf-8").splitlines())
     found = {row["metadata"]["question_id"]: row["metadata"] for row in rows}
     assert {key: (row["outcome"], row["outcome_detail"]) for key, row in found.items()} == {
@@ -115,16 +102,17 @@ def test_an_item_whose_stage_hangs_is_an_error_and_the_run_ends(
 
 
 def test_a_stage_that_blocks_the_event_loop_is_named_while_it_does(
-    hanging: Callable[..., subprocess.Popen[str]],
+    hanging: Callable[[str, str], Any],
 ) -> None:
     with ScriptedServer(answers) as server:
         process = hanging("blocks the loop", server.url)
-        assert process.stderr is not None
         try:
-            line = next((line for line in process.stderr if "the event loop is blocked" in line), "")
+            while not (found := re.search(r".*the event loop is blocked.*\n", process.stderr)):
+                assert process.poll() is None, process.stderr
+                time.sleep(0.02)
         finally:
             process.kill()
-            process.communicate()
+    line = found[0]
     assert "WARNING" in line
     assert "stage='Lookup'" in line
     assert "execute (lookup-checks/lookup.py:" in line
@@ -133,22 +121,21 @@ def test_a_stage_that_blocks_the_event_loop_is_named_while_it_does(
 @pytest.mark.parametrize("how", HANGS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_two_signals_end_a_run_whose_stage_hangs(
-    how: str, number: signal.Signals, hanging: Callable[..., subprocess.Popen[str]]
+    how: str, number: signal.Signals, hanging: Callable[[str, str], Any]
 ) -> None:
     with ScriptedServer(answers) as server:
         process = hanging(how, server.url)
         try:
             while not Path("reached").exists():
-                assert process.poll() is None, process.communicate()
+                assert process.poll() is None, process.stderr
                 time.sleep(0.02)
             process.send_signal(number)
-            try:  # the first one waits for calls only; a stage that can be cancelled is
-                _, err = process.communicate(timeout=1.5)
-            except subprocess.TimeoutExpired:
+            # the first one waits for calls only; a stage that can be cancelled is
+            if (code := process.poll(1.5)) is None:
                 process.send_signal(number)
-                _, err = process.communicate(timeout=2.0 + ROOM)
+                code = process.wait(2.0 + ROOM)
         finally:
             process.kill()
     # The second one may come when nothing is left but the end of the interpreter, which handles no signal any more.
-    assert process.returncode in (130, -number), err
-    assert "To continue, type: karenina resume" in err
+    assert code in (130, -number), process.stderr
+    assert "To continue, type: karenina resume" in process.stderr

@@ -35,21 +35,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def karenina(site: Path, karenina_script: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def karenina(site: Path, forking: Any, tmp_path: Path) -> Callable[..., Any]:
     """`karenina("doctor", ...)` in a process where the package is installed."""
 
-    def ran(*words: str | Path, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    def ran(*words: str | Path, code: int = 0, **environment: str) -> Any:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTHON"))}
-        done = subprocess.run(
-            [karenina_script, *map(str, words)],
-            cwd=tmp_path,
-            env={**kept, "PYTHONPATH": str(site), **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
+        done = forking.start(*words, folder=tmp_path, environment={**kept, "PYTHONPATH": str(site), **environment})
+        assert done.wait() == code, done.stdout + done.stderr
         return done
 
     return ran

@@ -31,7 +31,7 @@ def script(request: Any) -> Any:
 
 
 def test_what_was_typed_once_is_used_by_name(
-    run: Run, run_script: Any, served: Any, write_benchmark: Files, presets: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, forking: Any, served: Any, write_benchmark: Files, presets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_benchmark("q0")
     monkeypatch.setenv("THE_KEY", KEY)
@@ -42,8 +42,9 @@ def test_what_was_typed_once_is_used_by_name(
         assert "karenina verify BENCHMARK --preset 'My Two'" in saved.stdout
         assert server.count == 0
         environment = {**os.environ, "KARENINA_CONCURRENCY": "1"}
-        ran = run_script("verify", path, "--preset", "my-two", "--out", "named", "--json", env=environment)
-        assert ran.returncode == 0, ran.stderr
+        words = ("verify", path, "--preset", "my-two", "--out", "named", "--json")
+        ran = forking.start(*words, environment=environment)
+        assert ran.wait() == 0, ran.stderr
         assert {call.headers["authorization"] for call in server.requests if not call.schema} == {f"Bearer {KEY}"}
         file = presets / "my-two.json"
         assert run("verify", path, "--preset", file, "--replicates", "1", "--out", "file").exit_code == 0

@@ -35,7 +35,7 @@ def test_help_is_quick(run_script: Script) -> None:
     assert spent < 0.5
 
 
-def test_a_run_and_its_exit_codes(run_script: Script, write_benchmark: Files, served: Any, tmp_path: Path) -> None:
+def test_a_run_and_its_exit_codes(run_script: Script, forking: Any, write_benchmark: Files, served: Any) -> None:
     def script(request: Any) -> Any:
         if "(q1)" in request.text:
             return Reply.error(401)
@@ -47,9 +47,9 @@ def test_a_run_and_its_exit_codes(run_script: Script, write_benchmark: Files, se
         result = run_script("verify", path, *flags, "--json")
         assert result.returncode == 3, result.stderr
         assert json.loads(result.stdout)["outcomes"] == {"passed": 1, "error": 1}
-        assert run_script("verify", path, *flags).returncode == 74
-    assert run_script("verify", path).returncode == 1
-    assert run_script("verify").returncode == 2
+        assert forking.start("verify", path, *flags, ends=True).wait() == 74
+    assert forking.start("verify", path, ends=True).wait() == 1
+    assert forking.start("verify", ends=True).wait() == 2
     shown = run_script("show", "out", "q0", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert shown.returncode == 0
     assert "Outcome: passed" in shown.stdout

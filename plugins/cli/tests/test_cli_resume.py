@@ -9,7 +9,6 @@ import re
 import shlex
 import signal
 import sqlite3
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -557,9 +556,8 @@ def test_where_code_is_trusted_all_that_was_typed_is_typed_again(
 # Signals
 
 
-def begun(script_path: Path, benchmark: Path, flags: list[str]) -> subprocess.Popen[str]:
-    command = [str(script_path), "verify", str(benchmark), *flags, "--out", "out", "--concurrency", "2"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def begun(forking: Any, benchmark: Path, flags: list[str]) -> Any:
+    return forking.start("verify", benchmark, *flags, "--out", "out", "--concurrency", "2", ends=True)
 
 
 def wait_for(wanted: Callable[[RunStatus], bool]) -> RunStatus:
@@ -573,7 +571,7 @@ def wait_for(wanted: Callable[[RunStatus], bool]) -> RunStatus:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_waits_for_the_calls_that_are_under_way(
-    number: signal.Signals, run: Run, write_benchmark: Files, served: Any, karenina_script: Path, draining: Any
+    number: signal.Signals, run: Run, write_benchmark: Files, served: Any, forking: Any, draining: Any
 ) -> None:
     ended, asked = threading.Event(), itertools.count(1)
 
@@ -583,7 +581,7 @@ def test_the_first_signal_waits_for_the_calls_that_are_under_way(
         return script(request)
 
     with ScriptedServer(slow) as server:
-        started = begun(karenina_script, write_benchmark(*IDS), [*served(server.url), "--trust"])
+        started = begun(forking, write_benchmark(*IDS), [*served(server.url), "--trust"])
         server.wait_for(6, timeout=60)
         live = read_status(Path("out"))
         assert (live.state, live.pid) == ("running", started.pid)
@@ -593,9 +591,8 @@ def test_the_first_signal_waits_for_the_calls_that_are_under_way(
         draining(started)
         assert started.poll() is None
         ended.set()
-        _, err = started.communicate(timeout=60)
-        assert started.returncode == 130, err
-        (line,) = re.findall(r"To continue, type: karenina (.*)", err)
+        assert started.wait(60) == 130, started.stderr
+        (line,) = re.findall(r"To continue, type: karenina (.*)", started.stderr)
         assert line == "resume out --trust"
         found = read_status(Path("out"))
         assert found.state == "interrupted"
@@ -606,7 +603,7 @@ def test_the_first_signal_waits_for_the_calls_that_are_under_way(
 
 
 def test_the_second_interrupt_ends_the_run_at_once(
-    run: Run, write_benchmark: Files, served: Any, karenina_script: Path, draining: Any
+    run: Run, write_benchmark: Files, served: Any, forking: Any, draining: Any
 ) -> None:
     hanging = [True]
 
@@ -614,18 +611,17 @@ def test_the_second_interrupt_ends_the_run_at_once(
         return Reply.hang(30) if "(q1)" in request.text and hanging[0] else script(request)
 
     with ScriptedServer(hangs) as server:
-        started = begun(karenina_script, write_benchmark("q0", "q1", "q2"), served(server.url))
+        started = begun(forking, write_benchmark("q0", "q1", "q2"), served(server.url))
         wait_for(lambda found: found.done == 2)
         started.send_signal(signal.SIGINT)
         draining(started)
         assert started.poll() is None
         at = time.monotonic()
         started.send_signal(signal.SIGINT)
-        _, err = started.communicate(timeout=60)
-        assert started.returncode == 130, err
+        assert started.wait(60) == 130, started.stderr
         assert time.monotonic() - at < 20  # the call that is under way would take 30
-        assert "interrupted: 2 of 3 items are done" in err
-        assert "Traceback" not in err
+        assert "interrupted: 2 of 3 items are done" in started.stderr
+        assert "Traceback" not in started.stderr
         hanging[0] = False
         assert run("resume", "out").exit_code == 0
     assert outcomes() == {"passed": 3}
@@ -640,7 +636,7 @@ def test_where_nothing_has_begun_there_is_nothing_to_continue(tmp_path: Path) ->
 
 
 def test_a_drain_that_finishes_everything_is_no_interruption(
-    write_benchmark: Files, served: Any, karenina_script: Path, draining: Any
+    write_benchmark: Files, served: Any, forking: Any, draining: Any
 ) -> None:
     ended = threading.Event()
 
@@ -650,11 +646,10 @@ def test_a_drain_that_finishes_everything_is_no_interruption(
         return script(request)
 
     with ScriptedServer(slow) as server:
-        started = begun(karenina_script, write_benchmark("q0"), served(server.url))
+        started = begun(forking, write_benchmark("q0"), served(server.url))
         server.wait_for(2, timeout=60)
         started.send_signal(signal.SIGINT)
         draining(started)
         ended.set()
-        _, err = started.communicate(timeout=60)
-    assert started.returncode == 0, err
+        assert started.wait(60) == 0, started.stderr
     assert read_status(Path("out")).state == "completed"

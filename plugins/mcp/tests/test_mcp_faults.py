@@ -7,7 +7,7 @@ import importlib.util
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -205,31 +205,60 @@ def test_a_program_that_floods_stderr_before_it_ends_is_reported_with_its_last_o
 # Memory of the whole process, also what is allocated outside of Python
 
 HUGE = """
-import asyncio, resource, sys
+import asyncio, os, resource, sys, traceback
 from karenina_mcp.server import McpServer
 from karenina_mcp.settings import McpSettings
 
-async def main(address, tool, arguments):
+async def main(tool, characters, address):
     client = McpServer("tools", address, McpSettings(environment={"tools": ("PYTHONPATH",)}))
     await client.aopen()
     tools = {tool.name: tool for tool in await client.alist()}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    outcome = await tools[tool].run(arguments)
-    print(outcome.is_error, len(outcome.content), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    outcome = await tools[tool].run({"characters": int(characters)} if tool == "large" else {})
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     await client.aclose()
+    return outcome.is_error, len(outcome.content), kilobytes
 
-asyncio.run(main(sys.argv[1], sys.argv[2], {"characters": 100 * 1024**2} if sys.argv[2] == "large" else {}))
+client = McpServer("tools", "/no/such/program")
+assert client.problem()  # imports the SDK
+import mcp.client.sse, mcp.client.streamable_http, mcp.client.stdio
+for line in sys.stdin:
+    process = os.fork()
+    if not process:
+        try:
+            print(*asyncio.run(main(*line.split(maxsplit=2))), flush=True)
+        except BaseException:
+            traceback.print_exc()
+            print(flush=True)
+        os._exit(0)
+    os.waitpid(process, 0)
 """
+
+
+@pytest.fixture(scope="module")
+def apart() -> Iterator[Callable[[str, int, str], str]]:
+    """`apart(tool, characters, address)` calls the tool in a process of its own, and gives what that prints: whether
+    there was an error, the length of the answer, and by how many kilobytes the process has grown."""
+    line = [sys.executable, "-c", HUGE]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forks:
+        into, out = forks.stdin, forks.stdout
+        assert into is not None
+        assert out is not None
+
+        def called(tool: str, characters: int, address: str) -> str:
+            into.write(f"{tool} {characters} {address}\n")
+            into.flush()
+            return out.readline()
+
+        yield called
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is counted in other units there")
 @pytest.mark.parametrize("kind", ["program", "streamable", "sse"])
-def test_a_hundred_megabytes_are_never_in_memory(plain: Any, on_http: Any, kind: str) -> None:
+def test_a_hundred_megabytes_are_never_in_memory(apart: Any, plain: Any, on_http: Any, kind: str) -> None:
     address, tool = plain("huge"), "tool"
     if kind != "program":
         address, tool = f"http://127.0.0.1:{on_http.start(kind)}/{'sse' if kind == 'sse' else 'mcp'}", "large"
-    arguments = [sys.executable, "-c", HUGE, address, tool]
-    ran = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=True)
-    is_error, length, kilobytes = ran.stdout.split()
+    is_error, length, kilobytes = apart(tool, 100 * 1024**2, address).split()
     assert (is_error, int(length) < 5000) == ("True", True)
     assert int(kilobytes) < 60 * 1024

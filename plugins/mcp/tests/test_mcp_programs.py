@@ -81,7 +81,7 @@ def test_a_model_works_with_the_tools_of_a_server(on_stdio: Any) -> None:
     assert (results[0].content, results[2].content) == ("42", "late")
 
 
-def test_several_tasks_share_one_program(on_stdio: Any) -> None:
+def test_several_tasks_share_one_program(quick: Any) -> None:
     async def use(client: McpServer, tools: dict[str, Any]) -> None:
         started = time.monotonic()
         late = [tools["slow"].run({"seconds": 0.4}) for _ in range(10)]
@@ -96,11 +96,11 @@ def test_several_tasks_share_one_program(on_stdio: Any) -> None:
         assert cancelled.cancelled()
         assert (await tools["add"].run({"a": 1, "b": 1})).content == "2"
 
-    on_stdio.use(use)
-    assert len(on_stdio.processes()) == 1
+    quick.use(use)
+    assert len(quick.processes()) == 1
 
 
-def test_a_program_is_given_few_variables_and_no_keys(on_stdio: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_given_few_variables_and_no_keys(quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("SEARCH_KEY", "for the server alone")
 
@@ -108,7 +108,7 @@ def test_a_program_is_given_few_variables_and_no_keys(on_stdio: Any, monkeypatch
         return dict(json.loads((await tools["environment"].run({})).content))
 
     names = ("PYTHONPATH", "SEARCH_KEY")
-    seen = on_stdio.use(use, environment={"tools": names, "another": ("OPENAI_API_KEY",)})
+    seen = quick.use(use, environment={"tools": names, "another": ("OPENAI_API_KEY",)})
     assert seen["SEARCH_KEY"] == "for the server alone"
     assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "LANG", "TMPDIR", "KARENINA_TOOL_SERVER", *names}
     assert "sk-secret" not in seen.values()

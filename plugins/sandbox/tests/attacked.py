@@ -1,4 +1,8 @@
-"""Run every attack with a sandbox of this user, and print what became of each, as JSON."""
+"""Run attacks with sandboxes of this user, and print what became of each, as JSON: `attacked.py FOLDER TASKS`.
+
+A task is the system calls that the kernel refuses and the names of attacks, or none for all of them. Each is carried
+out in a fork of this process, which has imported what is needed, and in a folder of its own.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import struct
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -104,15 +109,14 @@ def deny(calls: list[list[int]]) -> None:
         libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.create_string_buffer(described), 0, 0)
 
 
-async def main(folder: Path, names: list[str]) -> None:
+async def task(folder: Path, names: list[str]) -> dict[str, Any]:
     os.environ["KARENINA_CANARY_KEY"] = "sk-canary-7391"
     runtime = SandboxRuntime(SandboxSettings(seconds=0.3, hard_seconds=0.9, load_seconds=0.4, memory_mb=256))
     world = World(folder)
     try:
         harmless = await runtime.load(HARMLESS, PRIMITIVES)
     except TemplateRefused as error:
-        print(json.dumps({"user": os.getuid(), "level": f"refused: {error}"}))
-        return
+        return {"user": os.getuid(), "level": f"refused: {error}"}
     found: dict[str, Any] = {}
     for name, code in ATTACKS.items():
         if names and name not in names:
@@ -125,10 +129,25 @@ async def main(folder: Path, names: list[str]) -> None:
             "next": verdict.result,
             "server": server,
         }
-    print(json.dumps({"user": os.getuid(), "level": harmless.isolation, "attacks": found}))
     runtime.close()
+    return {"user": os.getuid(), "level": harmless.isolation, "attacks": found}
+
+
+def main(folder: Path, tasks: list[tuple[list[list[int]], list[str]]]) -> None:
+    for number, (denied, names) in enumerate(tasks):
+        if process := os.fork():
+            os.waitpid(process, 0)
+            continue
+        try:
+            deny(denied)
+            own = folder / str(number)
+            own.mkdir()
+            print(json.dumps(asyncio.run(task(own, names))), flush=True)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
 
 
 if __name__ == "__main__":
-    deny(json.loads(sys.argv[2]))
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[3:]))
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

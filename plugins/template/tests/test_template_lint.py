@@ -222,17 +222,19 @@ PLANTS: dict[str, tuple[tuple[str, ...], str, Plant]] = {
 }
 
 
-@pytest.mark.parametrize("place", PLANTS)
+@pytest.mark.parametrize("kind", VALUES)
 @LAW
 @given(st.data())
 def test_a_template_that_tells_its_expected_value_where_the_judge_reads_is_a_leak(
-    place: str, data: st.DataObject
+    kind: str, data: st.DataObject
 ) -> None:
-    kinds, where, plant = PLANTS[place]
-    value = data.draw(st.one_of(*(VALUES[kind] for kind in kinds)))
-    findings = lint_schema(plant(value), {"x": value})
-    assert ("x", where, "leak") in [(item.field, item.where, item.severity) for item in findings]
-    assert all(item.where == where for item in findings)
+    """Each value in every place: to draw one takes longer than to look for it."""
+    value = data.draw(VALUES[kind])
+    for place, (kinds, where, plant) in PLANTS.items():
+        if kind in kinds:
+            findings = lint_schema(plant(value), {"x": value})
+            assert ("x", where, "leak") in [(item.field, item.where, item.severity) for item in findings], place
+            assert all(item.where == where for item in findings), place
 
 
 @pytest.mark.parametrize("place", PLANTS)
