@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -16,12 +15,6 @@ import pytest
 from click.testing import CliRunner, Result
 from karenina_cli.root import karenina
 
-SHARED = importlib.util.spec_from_file_location("tests_conftest", Path(__file__).parents[3] / "tests" / "conftest.py")
-assert SHARED is not None
-_shared: Any = importlib.util.module_from_spec(SHARED)
-SHARED.loader.exec_module(_shared)  # type: ignore[union-attr] # a file that is there has a loader
-forking = _shared.forking
-"""Processes of the command line that need not import anything."""
 SCRIPT = Path(sys.executable).with_name("karenina")
 CAPITAL = {
     "class_name": "Answer",

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
 PROJECT = Path(__file__).parents[1]
-ALONE = """
+FORBID = """
 import os, sys
 
 def forbid(event, arguments):
@@ -25,10 +24,8 @@ def forbid(event, arguments):
         os._exit(86)
 
 sys.addaudithook(forbid)
-from karenina_cli import main
-main()
 """
-"""`karenina`, ended at the first attempt to look up a name or to connect to anything but loopback."""
+"""Ends the process at the first attempt to look up a name or to connect to anything but loopback."""
 
 
 @pytest.fixture(scope="session")
@@ -43,29 +40,30 @@ def script() -> Mapping[str, Mapping[str, Any]]:
     return loaded
 
 
-def execute(folder: Path, *words: object, **environment: object) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
-    kept = {name: value for name, value in kept.items() if not name.upper().endswith(("_KEY", "_TOKEN"))}
-    return subprocess.run(
-        [sys.executable, "-c", ALONE, *map(str, words)],
-        cwd=folder,
-        env={**kept, **{name: str(value) for name, value in environment.items()}},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+@pytest.fixture(scope="session")
+def execute(forking: Any) -> Callable[..., CompletedProcess[str]]:
+    """`execute(folder, "demo", ..., KARENINA_DISABLE="x")`: the command in a folder, without key and network."""
+
+    def done(folder: Path, *words: object, **environment: object) -> CompletedProcess[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
+        kept = {name: value for name, value in kept.items() if not name.upper().endswith(("_KEY", "_TOKEN"))}
+        kept |= {name: str(value) for name, value in environment.items()}
+        ran = forking.start(*words, prelude=FORBID, folder=folder, environment=kept)
+        return CompletedProcess(words, ran.wait(60), ran.stdout, ran.stderr)
+
+    return done
 
 
 @pytest.fixture
-def karenina(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`karenina("demo", ..., KARENINA_DISABLE="x")`: the console script in an empty folder, without key and network."""
+def karenina(execute: Callable[..., CompletedProcess[str]], tmp_path: Path) -> Callable[..., CompletedProcess[str]]:
+    """`execute` in the folder of the test."""
     return partial(execute, tmp_path)
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def demo(
+    execute: Callable[..., CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, CompletedProcess[str]]:
     """An empty folder, and the demo as it ran there."""
     folder = tmp_path_factory.mktemp("demo")
     return folder, execute(folder, "demo")

@@ -1,0 +1,14 @@
+"""What the tests of several plugins share with those of the core."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+SHARED = importlib.util.spec_from_file_location("tests_conftest", Path(__file__).parents[1] / "tests" / "conftest.py")
+assert SHARED is not None
+_shared: Any = importlib.util.module_from_spec(SHARED)
+SHARED.loader.exec_module(_shared)  # type: ignore[union-attr] # a file that is there has a loader
+forking = _shared.forking
+"""Processes of the command line that need not import anything."""
