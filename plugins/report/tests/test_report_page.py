@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from html.parser import HTMLParser
@@ -124,10 +124,10 @@ def tables_of(results: VerificationResultSet | list[VerificationResult], folder:
 
 
 @contextmanager
-def without_drawings() -> Iterator[None]:
-    """What they are made of is in their place."""
+def without_drawings(instead: Callable[[Any], str] = lambda made_of: "") -> Iterator[None]:
+    """`instead` gives a text for all that they are made of."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("karenina_report.overview._plots", lambda *made_of: {"seconds": Plot(escape(repr(made_of)), "")})
+        patch.setattr("karenina_report.overview._plots", lambda *all_: {"seconds": Plot(escape(instead(all_)), "")})
         yield
 
 
@@ -186,7 +186,7 @@ def test_a_page_is_the_same_of_results_in_memory_and_of_stored_ones(
     loaded = VerificationResultSet.load(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("karenina_report.page.MOST", most)
-        with without_drawings():
+        with without_drawings(repr):
             pages = [report.report_on(folder).read_text("utf-8"), page_of(loaded, folder)]
     one, other = (re.sub(r"on \d{4}-.*? UTC", "", page) for page in pages)
     assert one == other
