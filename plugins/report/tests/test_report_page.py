@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from html.parser import HTMLParser
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -30,6 +32,7 @@ from karenina_report.command import command
 from karenina_report.counts import Counts
 from karenina_report.listing import Listing
 from karenina_report.outcomes import GROUPS, failure
+from karenina_report.overview import Plot
 from karenina_report.page import chunks
 from karenina_report.pairs import pairs_of
 from karenina_report.plots import LONGEST_NAME, interval_plot, look, seconds_plot, short_name
@@ -44,6 +47,7 @@ from karenina_testing import strategies
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.quotations import pieces, quotations
 from karenina_vocabulary.rubric_part import RubricPart, read_traits
+from markupsafe import escape
 
 from karenina_core import ModelIdentity, VerificationResult, VerificationResultSet
 from karenina_core.errors import BenchmarkError, RunDirectoryError
@@ -113,6 +117,20 @@ def page_of(results: VerificationResultSet | list[VerificationResult], folder: P
     return write_report(listed, folder / "page.html", **options).read_text("utf-8")
 
 
+def tables_of(results: VerificationResultSet | list[VerificationResult], folder: Path, **options: Any) -> str:
+    """The page without its drawings, which take most of its time."""
+    with without_drawings():
+        return page_of(results, folder, **options)
+
+
+@contextmanager
+def without_drawings(instead: Callable[[Any], str] = lambda made_of: "") -> Iterator[None]:
+    """`instead` gives a text for all that they are made of."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("karenina_report.overview._plots", lambda *all_: {"seconds": Plot(escape(instead(all_)), "")})
+        yield
+
+
 def counted(results: list[VerificationResult]) -> Counts:
     counts = Counts(Listing.of(result.metadata for result in results))
     for one in results:
@@ -168,7 +186,8 @@ def test_a_page_is_the_same_of_results_in_memory_and_of_stored_ones(
     loaded = VerificationResultSet.load(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("karenina_report.page.MOST", most)
-        pages = [report.report_on(folder).read_text("utf-8"), page_of(loaded, folder)]
+        with without_drawings(repr):
+            pages = [report.report_on(folder).read_text("utf-8"), page_of(loaded, folder)]
     one, other = (re.sub(r"on \d{4}-.*? UTC", "", page) for page in pages)
     assert one == other
     assert one.count('<script type="text/plain" class="block">') == (len(loaded) > most)
@@ -203,7 +222,7 @@ def test_results_that_a_run_adds_meanwhile_are_left_out(tmp_path: Path) -> None:
 
 
 def test_an_item_leads_to_some_other_answers_and_says_how_many_more_there_are(tmp_path: Path) -> None:
-    text = page_of([result(replicate=n, result_id=f"r{n}") for n in range(1, 31)], tmp_path)
+    text = tables_of([result(replicate=n, result_id=f"r{n}") for n in range(1, 31)], tmp_path)
     first, *_, last = re.findall(r'<p class="siblings">.*?</p>', text)
     for row, missing in ((first, 1), (last, 30)):
         assert re.findall(r'href="#item-r(\d+)"', row) == [str(n) for n in range(1, 26) if n != missing][:24]
@@ -276,10 +295,16 @@ def page_with_text_everywhere(text: str, folder: Path) -> str:
     return page_of(results, folder, manifest=manifest)
 
 
+@cache
+def tags_of_a_harmless_page() -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        return [tag for tag, _ in read(page_with_text_everywhere("harmless", Path(folder))).found]
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_a_model_writes_is_text_everywhere_on_the_page(tmp_path: Path, text: str) -> None:
-    page, harmless = page_with_text_everywhere(text, tmp_path), page_with_text_everywhere("harmless", tmp_path)
-    assert [tag for tag, _ in read(page).found] == [tag for tag, _ in read(harmless).found]
+    page = page_with_text_everywhere(text, tmp_path)
+    assert [tag for tag, _ in read(page).found] == tags_of_a_harmless_page()
     assert not re.search("[\x00-\x08\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]", page)
     visible = text.encode("unicode_escape").decode() if not text.isprintable() else text
     assert visible.split()[0] in "".join(read(page).text)
@@ -327,7 +352,7 @@ def test_a_dollar_in_a_name_is_no_formula(tmp_path: Path) -> None:
 
 def test_a_long_answer_is_cut_and_says_so(tmp_path: Path) -> None:
     long = evolve(result(), generation=GenerationPart(raw_llm_response="wörd " * 250_000))
-    page = page_of([long], tmp_path)
+    page = tables_of([long], tmp_path)
     left = f"{1_250_000 - LONGEST:,}".replace(",", "\u202f")
     assert f"{left} more characters are not on this page" in page
     assert len(page) < 400_000
@@ -379,7 +404,7 @@ def test_only_quotations_that_occur_in_the_text_are_marked(tmp_path: Path) -> No
             }
         ),
     )
-    page = page_of([item], tmp_path)
+    page = tables_of([item], tmp_path)
     marks = re.findall(r'<mark class="field" title="([^"]*)">(.*?)</mark>', page)
     assert marks == [
         ("evidence for field target", "Bind BCL2"),
@@ -403,7 +428,7 @@ def test_a_stored_place_counts_even_where_the_quotation_was_close_and_not_equal(
 def test_outcomes_are_counted_apart_and_every_item_once(tmp_path: Path) -> None:
     outcomes = ["passed", "passed", "failed", "abstained", "insufficient", "auto_failed", "error", "skipped"]
     items = [result(f"q{n}", outcome=name, outcome_detail="why") for n, name in enumerate(outcomes)]
-    text = " ".join("".join(read(page_of(items, tmp_path)).text).split())
+    text = " ".join("".join(read(tables_of(items, tmp_path)).text).split())
     assert "33.3 %" in text  # 2 of 6: neither the error nor the skipped item is in the rate
     assert "66.7 %" in text  # 2 of 3 that were answered
     assert "37.5 %" in text  # coverage: 3 of 8
@@ -428,7 +453,7 @@ def test_every_item_that_did_not_pass_has_one_reason() -> None:
 def test_absent_items_and_what_they_could_change_are_shown(tmp_path: Path) -> None:
     planned = Planned(("a", "b"), pairs=(("x:m", "x:judge"),))
     results = VerificationResultSet([result("a")], run_dir=tmp_path, planned=planned)
-    page = page_of(results, tmp_path, manifest={"questions": ["a", "b"], "items": 2})
+    page = tables_of(results, tmp_path, manifest={"questions": ["a", "b"], "items": 2})
     assert "absent" in page
     assert "50.0 to 100.0 %" in page  # worst to best
 
@@ -439,7 +464,7 @@ def test_several_answers_to_a_question_are_one_question(tmp_path: Path) -> None:
         for n in range(6)
         for r in (1, 2, 3)
     ]
-    text = " ".join(" ".join(read(page_of(items, tmp_path)).text).split())
+    text = " ".join(" ".join(read(tables_of(items, tmp_path)).text).split())
     assert "pass@k" in text
     assert "replicate 3" in text
     assert "items of one question or group count together" in text
@@ -491,7 +516,7 @@ def test_where_only_traits_are_scored_there_is_no_pass_rate(tmp_path: Path) -> N
 
 def test_a_cost_that_is_not_known_is_never_nothing(tmp_path: Path) -> None:
     usage = {"generation": {"calls": 1, "attempts": 1, "cost_usd": None, "input_tokens": 1, "output_tokens": 1}}
-    page = page_of([evolve(result(), generation=GenerationPart(usage_metadata=usage))], tmp_path)
+    page = tables_of([evolve(result(), generation=GenerationPart(usage_metadata=usage))], tmp_path)
     assert "unknown" in page
     assert "$0" not in page
 
@@ -500,7 +525,7 @@ def test_unknown_tokens_are_never_a_plain_number(tmp_path: Path) -> None:
     calls = {"calls": 2, "attempts": 2, "cost_usd": None, "usage_unavailable": True, "input_tokens": 4321}
     usage = {"generation": {**calls, "output_tokens": 0}}
     usage["total"] = usage["generation"]
-    page = page_of([evolve(result(), generation=GenerationPart(usage_metadata=usage))], tmp_path)
+    page = tables_of([evolve(result(), generation=GenerationPart(usage_metadata=usage))], tmp_path)
     assert len(re.findall("4.321", page)) == len(re.findall("at least 4.321", page)) == 4
     assert "at least 0" not in page
     assert page.count("unknown") >= 8
@@ -509,7 +534,7 @@ def test_unknown_tokens_are_never_a_plain_number(tmp_path: Path) -> None:
 def test_whether_the_judge_sent_an_agent_is_shown(tmp_path: Path) -> None:
     part = TemplatePart(dynamic_parse_decision="escalated", dynamic_decision_reasoning="the file is not shown")
     about = evolve(result(), template=part)
-    page = page_of([evolve(about, metadata=evolve(about.metadata, caveats=["parse_decision_malformed"]))], tmp_path)
+    page = tables_of([evolve(about, metadata=evolve(about.metadata, caveats=["parse_decision_malformed"]))], tmp_path)
     assert "escalated: the file is not shown" in page
     assert "parse_decision_malformed" in page
 
@@ -571,17 +596,17 @@ def test_models_that_cannot_be_distinguished_share_their_places(tmp_path: Path, 
         for n in range(12)
         for model, outcome in (("oak", "passed"), ("elm", "failed" if n < wins else "passed"))
     ]
-    page = page_of(items, tmp_path)
+    page = tables_of(items, tmp_path)
     assert re.findall(r'<td class="n">(\d(?: to \d)?)</td>', page)[:2] == places
     ranks = {name: found for tie in compare_models(items).ties for name, found in tie.ranks.items()}
     assert [" to ".join(map(str, sorted(set(ranks[f"manual:{name}"])))) for name in ("oak", "elm")] == places
-    assert "Place" not in page_of(items[::2], tmp_path)  # one model
+    assert "Place" not in tables_of(items[::2], tmp_path)  # one model
 
 
 def test_so_many_models_are_not_ranked_and_the_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("karenina_report.overview.MOST_RANKED", 2)
     items = [result("q", result_id=f"{n}", answering=ModelIdentity("manual", f"oak{n}")) for n in range(3)]
-    page = page_of(items, tmp_path)
+    page = tables_of(items, tmp_path)
     assert "Place" not in page
     assert "There are too many models to compare" in page
 
@@ -593,7 +618,7 @@ def test_failures_have_the_groups_of_the_data_frame(tmp_path: Path) -> None:
     items.append(evolve(result("none", outcome="failed"), template=TemplatePart(field_results={"name": None})))
     groups = {found: failure_of(item)[1] for item in items for found in [item.metadata.question_id]}
     assert set(groups.values()) == {*GROUPS, None}
-    page = page_of(items, tmp_path)
+    page = tables_of(items, tmp_path)
     for group in GROUPS.values():
         assert f'<td class="words">{group}</td>' in page
 
@@ -601,7 +626,7 @@ def test_failures_have_the_groups_of_the_data_frame(tmp_path: Path) -> None:
 def test_caveats_are_seen_before_an_item_is_opened_and_counted(tmp_path: Path) -> None:
     item = result("a", caveats=("parse_decision_malformed", "of_another_package"), retry_counts={"server": 1})
     cut_off = evolve(result("b"), generation=GenerationPart(text_flags=("truncated",)))
-    page = page_of([item, cut_off, result("c")], tmp_path)
+    page = tables_of([item, cut_off, result("c")], tmp_path)
     seen = re.findall(r"caveats: ([^<]*)</span>", page)
     assert seen == ["retries_used, parse_decision_malformed, of_another_package", "partial_content"]
     assert "<b>parse_decision_malformed</b>: the judge gave no readable decision" in page
@@ -616,7 +641,7 @@ def test_caveats_are_seen_before_an_item_is_opened_and_counted(tmp_path: Path) -
 def test_what_a_pattern_should_have_found_is_shown_beside_what_it_found(tmp_path: Path) -> None:
     detail = {"pattern": r"N\d", "expected": "N1", "matches_found": ["N2"]}
     part = TemplatePart(regex_validation_results={"id": False}, regex_validation_details={"id": detail})
-    page = page_of([evolve(result(outcome="failed"), template=part)], tmp_path)
+    page = tables_of([evolve(result(outcome="failed"), template=part)], tmp_path)
     row = r'<td dir="auto">N\d</td><td dir="auto">&#34;N1&#34;</td><td dir="auto">[&#34;N2&#34;]</td>'
     assert row in page
 
@@ -703,7 +728,7 @@ def test_everything_that_is_stored_about_an_item_is_on_its_page(tmp_path: Path) 
         trail=(TrailEntry("trail-stage-", "ran", "trail-reason-"),),
         extensions={"a-plugin-": {"a-key-": "a-value-"}},
     )
-    page = page_of([item], tmp_path)
+    page = tables_of([item], tmp_path)
     text = item_text(page)
     stored = json.dumps(unstructure(item))
     classes = set(re.findall(r"[\w -]+-(?=\")", stored))
@@ -718,7 +743,7 @@ def item_text(page: str) -> str:
 
 def test_an_item_leads_to_the_other_answers_and_not_to_itself(tmp_path: Path) -> None:
     items = [result("q", replicate=n, result_id=f"r{n}") for n in (1, 2)] + [result("other")]
-    page = item_text(page_of(items, tmp_path))
+    page = item_text(tables_of(items, tmp_path))
     led = re.findall(r"Other answers to this question: (.*?)</p>", page)
     assert [re.findall('href="#([^"]*)"', links) for links in led] == [["item-r2"], ["item-r1"]]
     assert "oak, replicate 2" in led[0]
@@ -733,7 +758,7 @@ def test_how_checks_ended_is_shown_in_their_own_words(tmp_path: Path) -> None:
             sufficiency_check_performed=True,
             sufficiency_detected=found,
         )
-        page = item_text(page_of([evolve(result(), checks=part)], tmp_path))
+        page = item_text(tables_of([evolve(result(), checks=part)], tmp_path))
         shown[found] = re.findall(r'(?:abstention|sufficiency)</th><td dir="auto">([\w ]+)</td>', page)
     assert shown == {
         True: ["abstained", "sufficient"],
@@ -748,7 +773,7 @@ def test_a_field_that_was_not_compared_is_neither_right_nor_wrong(tmp_path: Path
         parsed_llm_response=dict.fromkeys("abcd", 1),
         field_results={"a": True, "b": False, "c": None},
     )
-    page = item_text(page_of([evolve(result(), template=part)], tmp_path))
+    page = item_text(tables_of([evolve(result(), template=part)], tmp_path))
     marks = re.findall(r'<td class="mark">([^<]*)</td>', page)
     assert marks == ["✓ right", "✗ wrong", "– not found", "not compared"]
 
@@ -761,14 +786,14 @@ def test_whether_the_embedding_check_changed_the_verdict_is_shown(tmp_path: Path
             embedding_model_used="m",
             embedding_override_applied=overridden,
         )
-        assert f"similarity 0.500 by m; {words}." in item_text(page_of([evolve(result(), template=part)], tmp_path))
+        assert f"similarity 0.500 by m; {words}." in item_text(tables_of([evolve(result(), template=part)], tmp_path))
 
 
 def test_a_score_is_good_or_bad_by_its_own_scale(tmp_path: Path) -> None:
     def looks(better: bool | None) -> list[str]:
         scale = {"type": "llm", "kind": "boolean"} | ({} if better is None else {"higher_is_better": better})
         part = RubricPart(llm_trait_scores={"t": True}, trait_scales={"t": scale})
-        page = item_text(page_of([evolve(result(), rubric=part)], tmp_path))
+        page = item_text(tables_of([evolve(result(), rubric=part)], tmp_path))
         return re.findall(r'<td dir="auto"(?: class="(good|bad)")?>true</td>', page)
 
     assert [looks(better) for better in (True, False, None)] == [["good"], ["bad"], [""]]
@@ -783,7 +808,7 @@ def test_times_are_those_of_items_and_of_answers(tmp_path: Path) -> None:
         )
         for n in range(1, 11)
     ]
-    page = page_of(items, tmp_path)
+    page = tables_of(items, tmp_path)
     row = next(found for found in re.findall(r"<tr><th.*?</tr>", page) if "5.5 s" in found)
     assert re.findall(r'<td class="n">([^<]*)</td>', row)[-3:] == ["5.5 s", "9.0 s", "500 ms"]
 
@@ -795,7 +820,7 @@ def test_the_hardest_questions_come_first_and_those_with_errors_are_there(tmp_pa
         for question, outcomes in outcomes_of.items()
         for number, outcome in enumerate(outcomes, 1)
     ]
-    matrix = page_of(items, tmp_path).partition('<table class="matrix">')[2].partition("</table>")[0]
+    matrix = tables_of(items, tmp_path).partition('<table class="matrix">')[2].partition("</table>")[0]
     assert re.findall(r'<span class="sub">(\w+)</span></th><td class="n">([^<]*)<', matrix) == [
         ("hard", "0 of 2"),
         ("half", "1 of 2"),
@@ -957,16 +982,16 @@ def test_kept_workspaces_are_named(tmp_path: Path) -> None:
         copy_errors=("big.bin: too large",),
     )
     append_row(tmp_path / WORKSPACES, row)
-    page = page_of(VerificationResultSet([result()], run_dir=tmp_path), tmp_path)
+    page = tables_of(VerificationResultSet([result()], run_dir=tmp_path), tmp_path)
     assert "workspaces/q1__q1-r (2 files)" in page
     assert "big.bin: too large" in page
-    assert "workspaces/" not in page_of([result()], tmp_path)
+    assert "workspaces/" not in tables_of([result()], tmp_path)
 
 
 def test_the_page_says_how_code_of_templates_was_kept_apart(tmp_path: Path) -> None:
     levels = ["sandbox-full", "no-code", "sandbox-full", None]
     items = [result(f"q{n}", result_id=f"{n}", template_isolation=level) for n, level in enumerate(levels)]
-    page = page_of(items, tmp_path, manifest={"run_name": "apart"})
+    page = tables_of(items, tmp_path, manifest={"run_name": "apart"})
     assert re.search(r"<dt>Templates ran</dt><dd[^>]*>no-code 1, sandbox-full 2</dd>", page)
 
 

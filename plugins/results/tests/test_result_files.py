@@ -61,15 +61,16 @@ def result(number: int = 1, text: str = "BCL2", **facts: Any) -> VerificationRes
 # What goes in comes out
 
 
-@pytest.mark.parametrize("format_", WHOLE, ids=lambda f: f.name)
 @given(results=st.lists(strategies.results(), max_size=4).map(numbered))
 @settings(deadline=None, max_examples=20)
-def test_nothing_is_lost(
-    tmp_path_factory: pytest.TempPathFactory, format_: Any, results: list[VerificationResult]
+def test_nothing_is_lost_in_any_format(
+    tmp_path_factory: pytest.TempPathFactory, results: list[VerificationResult]
 ) -> None:
-    file = tmp_path_factory.mktemp("files") / f"results{format_.suffixes[0]}"
-    format_.write(results, file, {})
-    assert list(format_.read(file)) == results
+    folder = tmp_path_factory.mktemp("files")
+    for format_ in WHOLE:
+        file = folder / f"results{format_.suffixes[0]}"
+        format_.write(results, file, {})
+        assert list(format_.read(file)) == results, format_.name
 
 
 @pytest.mark.parametrize("format_", WHOLE, ids=lambda f: f.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -807,11 +807,24 @@ def run(setting: Setting, value: Any, make_question: Callable[..., Any], names: 
         return Seen(server.requests, list(results), server.peak, "", made, left, results.notes)
 
 
-def differs(setting: Setting, make_question: Callable[..., Any], names: set[str], *, of_model: bool) -> None:
-    before = run(setting, setting.frm, make_question, names, of_model=of_model)
-    after = run(setting, setting.to, make_question, names, of_model=of_model)
+def unchanged(setting: Setting, of_model: bool) -> Hashable:
+    """All that a run depends on before the setting is changed: many settings have it in common."""
+    facts = {**setting.others} if setting.frm is None else {**setting.others, setting.name: setting.frm}
+    given = repr(sorted(facts.items(), key=lambda item: item[0])), repr(setting.questions)
+    return setting.script, *given, setting.count, setting.rubric, setting.plugins, setting.priced, of_model
+
+
+BEFORE: dict[Hashable, tuple[Seen, Seen]] = {}
+"""Two runs of each kind."""
+
+
+def differs(setting: Setting, *given: Any, of_model: bool) -> None:
+    if (kind := unchanged(setting, of_model)) not in BEFORE:
+        one, other = (run(setting, setting.frm, *given, of_model=of_model) for _ in range(2))
+        BEFORE[kind] = one, other
+    before, again = BEFORE[kind]
+    after = run(setting, setting.to, *given, of_model=of_model)
     assert setting.see(before) != setting.see(after), f"{setting.name} should be seen in {setting.where}"
-    again = run(setting, setting.frm, make_question, names, of_model=of_model)
     assert setting.see(before) == setting.see(again), "what is looked at changes by itself"
 
 
@@ -868,7 +881,6 @@ def depends_on(
     here = (CountingExecutor, WithEmbedders(), WithTools(), Leaving, *([WithPrices()] if setting.priced else []))
     app = application(*SERVING, *here, installed=names | {"openai_endpoint", "manual"} | setting.plugins)
     judge = ModelConfig(model_name="j", interface="openai_endpoint", endpoint_base_url="http://127.0.0.1:9/v1")
-    (folder / "river").mkdir(exist_ok=True)
     questions = [make_question(0, **{"workspace_path": None, **setting.questions})]
     benchmark = Benchmark(name="b", questions=questions, rubric=setting.rubric, workspace_root=folder)
     try:
@@ -880,12 +892,28 @@ def depends_on(
         return str(error)
 
 
+KNOWN: dict[Hashable, tuple[Any, Any]] = {}
+"""What runs of each kind depend on, found twice."""
+
+
 def noticed(setting: Setting, *given: Any, of_model: bool) -> bool:
-    before, now = (depends_on(setting, value, *given, of_model=of_model) for value in (setting.frm, setting.to))
+    if (kind := unchanged(setting, of_model)) not in KNOWN:
+        one, other = (depends_on(setting, setting.frm, *given, of_model=of_model) for _ in range(2))
+        KNOWN[kind] = one, other
+    before, again = KNOWN[kind]
+    now = depends_on(setting, setting.to, *given, of_model=of_model)
     if isinstance(before, str) or isinstance(now, str):
         return bool(before != now)
-    assert differences(before, depends_on(setting, setting.frm, *given, of_model=of_model)) == []
+    assert differences(before, again) == []
     return bool(differences(before, now))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nothing is written there: no run begins."""
+    folder = tmp_path_factory.mktemp("root")
+    (folder / "river").mkdir()
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -898,11 +926,11 @@ def test_a_run_goes_on_only_where_no_setting_changed_that_can_change_a_number(
     of_model: bool,
     make_question: Callable[..., Any],
     plugin_names: set[str],
-    tmp_path: Path,
+    root: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KARENINA_SETTING_KEY", "secret-key-2")
-    seen_in_fingerprint = noticed(setting, make_question, plugin_names, tmp_path, of_model=of_model)
+    seen_in_fingerprint = noticed(setting, make_question, plugin_names, root, of_model=of_model)
     if setting.name in WITHOUT_EFFECT_ON_NUMBERS:
         assert not seen_in_fingerprint or setting.where.startswith("a refusal")
     else:

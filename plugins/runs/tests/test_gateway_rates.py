@@ -180,16 +180,17 @@ FAST = [
 
 @pytest.mark.parametrize("row", [*SLOW, *LONG_WAITS, *FAST], ids=str)
 def test_a_rate_is_learnt_from_refusals_and_nothing_is_lost(row: Row, long: bool) -> None:
-    """Also where one call at a time is too much. Where `worst` is higher than `most`, that holds for 17 of 20 seeds.
-    The other rows hold for every seed; the short form tries seven."""
-    spans = []
-    for seed in range(20 if long or row.worst else 7):
+    """Also where one call at a time is too much. Where `worst` is higher than `most`, that holds for all seeds but
+    three. The other rows hold for every seed. The short form tries fewer, the fewer the more calls there are."""
+    spans: list[float] = []
+    short = 10 if row.worst else 3 if row.items >= 100 else 7
+    for seed in range(20 if long else short):
         world = run(row, seed)
         assert world.failed == []
         assert world.undercut == 0
         assert world.wasted <= 0.35
         spans.append(world.span / row.ideal)
-    assert sorted(spans)[-4] <= row.most
+    assert sorted(spans)[-4 if row.worst else -1] <= row.most
     assert max(spans) <= max(row.worst, row.most)
 
 
