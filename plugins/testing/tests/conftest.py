@@ -119,6 +119,7 @@ def site(tmp_path: Path) -> Callable[..., dict[str, str]]:
 def looked_at_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Things that a test makes are looked at in this process: a fresh interpreter imports the whole test file first.
 
-    `test_what_is_imported_here_already_is_seen_in_a_fresh_interpreter` and the checks of built-in plugins start some.
+    `test_what_is_imported_here_already_is_seen_in_a_fresh_interpreter`, `failing` of the trait checks and the checks of
+    built-in plugins start some.
     """
     monkeypatch.setattr("karenina_testing.watch.audit.importable", lambda factory: None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -24,18 +23,8 @@ def spec_of(interface: str) -> AdapterSpec:
     return Karenina.default().adapters.get_spec(interface)
 
 
-def test_the_openai_endpoint_passes() -> None:
-    check_adapter(spec_of("openai_endpoint"))
-
-
 def test_recorded_answers_pass() -> None:
     check_adapter(spec_of("manual"), **declared_options("manual")["manual"])
-
-
-def test_litellm_passes(caplog: pytest.LogCaptureFixture) -> None:
-    """All in one test, because importing litellm takes seconds."""
-    caplog.set_level(logging.CRITICAL)
-    check_adapter(spec_of("litellm"))
 
 
 @pytest.mark.parametrize("interface", ["langchain_deep_agents", "openrouter"])

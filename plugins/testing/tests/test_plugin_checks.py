@@ -59,7 +59,7 @@ def test_what_a_built_in_plugin_brings_is_checked(name: str, check: str, monkeyp
 
 
 def test_a_plugin_is_checked_with_what_it_brings(stranger: ModuleType) -> None:
-    checks = plugin_checks(stranger)
+    checks = plugin_checks(stranger, max_examples=5)
     assert "WordCount.declared_reads" in [check.name for check in checks]
     run_checks(checks)
 
@@ -133,7 +133,7 @@ class WithSettings:
 
 
 def test_stages_are_made_with_the_settings_of_their_plugin() -> None:
-    checks = plugin_checks(WithSettings())
+    checks = plugin_checks(WithSettings(), max_examples=5)
     assert "Limited.repeatable" in [check.name for check in checks]
     run_checks([check for check in checks if not check.name.endswith("light_import")])
 
