@@ -130,6 +130,7 @@ class Guessing(StructuredParser):
             return ParsePortResult(data={"capital": "Rome"})
 
 
+@pytest.mark.usefixtures("looked_at_here")
 def test_an_adapter_may_be_a_parser_only(failure: Any) -> None:
     spec = AdapterSpec(interface="parser", description="judges only", parser_factory=parser)
     known = {"light_import": "this file imports its adapter"}
@@ -157,6 +158,7 @@ class Toolless:
         await self.inner.aclose()
 
 
+@pytest.mark.usefixtures("looked_at_here")
 def test_a_port_without_tools_need_not_know_them() -> None:
     spec = AdapterSpec(interface="toolless", description="takes no tools", llm_factory=Toolless)
     check_adapter(spec, expected_failures={"light_import": "this file imports its adapter"})
