@@ -260,11 +260,12 @@ def _again(plugin: _Plugin) -> Iterator[Fault]:
 @PROMISES.add("beside_others", "Its names clash with no installed plugin.")
 def _beside_others(plugin: _Plugin) -> Iterator[Fault]:
     others, infos = load_all(source for source in discover() if source.name != plugin.name)
-    before = Karenina(others, infos=infos.values(), kinds=plugin.kinds)
     both, own = {**others, plugin.name: plugin.loaded}, [source.info for source in plugin.sources]
     after = Karenina(both, infos=[*infos.values(), *own], kinds=plugin.kinds)
-    for info in after.plugins:
-        if info.state != "active" and (info.name == plugin.name or before.plugin(info.name).state == "active"):
+    refused = [info for info in after.plugins if info.state != "active"]
+    before = Karenina(others, infos=infos.values(), kinds=plugin.kinds) if refused else after
+    for info in refused:
+        if info.name == plugin.name or before.plugin(info.name).state == "active":
             yield Fault(info.reason, _first_line(plugin), "choose names of your own, or say replaces='name'")
 
 
