@@ -165,6 +165,18 @@ def test_a_strangers_stage_in_three_lines(stranger: ModuleType, monkeypatch: pyt
     assert FEW < len(ran) <= 4 * (FEW + len(ODD_TEXTS) + 1)
 
 
+def test_nothing_is_drawn_for_checks_that_draw_nothing(stranger: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(name: str) -> Any:
+        raise LookupError(f"{name} are drawn")
+
+    monkeypatch.setattr("karenina_testing.stages.examples._pool", drawn)
+    checks = {check.name: check for check in stage_checks(stranger.WordCount)}
+    checks["declaration"].prepare()
+    checks["declaration"].run()
+    with pytest.raises(LookupError, match="questions are drawn"):
+        checks["reached"].prepare()
+
+
 def test_a_strangers_fault_is_named_with_its_line(
     stranger: ModuleType, stranger_file: Path, tmp_path: Path, load: Any
 ) -> None:
