@@ -69,6 +69,8 @@ class Check:
     find_fault: Callable[[], Fault | None] = field(eq=False, repr=False)
     expected_failure: str | None = None
     """Why the promise is known to be broken. A check that is expected to fail must fail."""
+    prepare: Callable[[], object] = field(default=bool, eq=False, repr=False)
+    """Make what it examines; otherwise `find_fault` does so. It takes long where that is random."""
 
     @property
     def __name__(self) -> str:

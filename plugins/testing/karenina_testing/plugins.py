@@ -94,7 +94,8 @@ def plugin_checks(
     given = dict((declared_options(plugin) if isinstance(plugin, str) else {}) if options is None else options)
     commands = installed_commands(plugin) if isinstance(plugin, str) else []
     only_commands = bool(commands) and not brought.sources
-    checks = [] if only_commands else promise_checks(f"plugin {brought.name}", brought, PROMISES)
+    promises = PROMISES if brought.is_there else {"loads": PROMISES["loads"]}
+    checks = [] if only_commands else promise_checks(f"plugin {brought.name}", brought, promises)
     things = [] if only_commands else list(brought.checkable())
     for name, make, thing, settings in (*things, *((point.name, command_checks, point, {}) for point in commands)):
         said = given.pop(name, {})
@@ -140,12 +141,17 @@ class _Plugin:
         """The installed entry points of its name."""
         return [source for source in discover() if source.name == self.entry_point]
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything to load."""
+        return self.entry_point is None or bool(self.sources)
+
     @cached_property
     def loaded(self) -> Any:
         """The plugin object. Raises PluginError."""
         if self.entry_point is None:
             return self._object
-        if not self.sources:
+        if not self.is_there:
             close = did_you_mean(self.entry_point, [source.name for source in discover()])
             stray = "; ".join(["", *(line for line in misplaced() if repr(self.entry_point) in line)])
             remedy = stray or "; install its package first"
@@ -254,11 +260,12 @@ def _again(plugin: _Plugin) -> Iterator[Fault]:
 @PROMISES.add("beside_others", "Its names clash with no installed plugin.")
 def _beside_others(plugin: _Plugin) -> Iterator[Fault]:
     others, infos = load_all(source for source in discover() if source.name != plugin.name)
-    before = Karenina(others, infos=infos.values(), kinds=plugin.kinds)
     both, own = {**others, plugin.name: plugin.loaded}, [source.info for source in plugin.sources]
     after = Karenina(both, infos=[*infos.values(), *own], kinds=plugin.kinds)
-    for info in after.plugins:
-        if info.state != "active" and (info.name == plugin.name or before.plugin(info.name).state == "active"):
+    refused = [info for info in after.plugins if info.state != "active"]
+    before = Karenina(others, infos=infos.values(), kinds=plugin.kinds) if refused else after
+    for info in refused:
+        if info.name == plugin.name or before.plugin(info.name).state == "active":
             yield Fault(info.reason, _first_line(plugin), "choose names of your own, or say replaces='name'")
 
 

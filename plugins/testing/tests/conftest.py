@@ -113,3 +113,13 @@ def site(tmp_path: Path) -> Callable[..., dict[str, str]]:
         return {**kept, "PYTHONPATH": str(folder)}
 
     return install
+
+
+@pytest.fixture
+def looked_at_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Things that a test makes are looked at in this process: a fresh interpreter imports the whole test file first.
+
+    `test_what_is_imported_here_already_is_seen_in_a_fresh_interpreter`, `failing` of the trait checks and the checks of
+    built-in plugins start some.
+    """
+    monkeypatch.setattr("karenina_testing.watch.audit.importable", lambda factory: None)

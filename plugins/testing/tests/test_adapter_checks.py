@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -24,18 +23,8 @@ def spec_of(interface: str) -> AdapterSpec:
     return Karenina.default().adapters.get_spec(interface)
 
 
-def test_the_openai_endpoint_passes() -> None:
-    check_adapter(spec_of("openai_endpoint"))
-
-
 def test_recorded_answers_pass() -> None:
     check_adapter(spec_of("manual"), **declared_options("manual")["manual"])
-
-
-def test_litellm_passes(caplog: pytest.LogCaptureFixture) -> None:
-    """All in one test, because importing litellm takes seconds."""
-    caplog.set_level(logging.CRITICAL)
-    check_adapter(spec_of("litellm"))
 
 
 @pytest.mark.parametrize("interface", ["langchain_deep_agents", "openrouter"])
@@ -141,6 +130,7 @@ class Guessing(StructuredParser):
             return ParsePortResult(data={"capital": "Rome"})
 
 
+@pytest.mark.usefixtures("looked_at_here")
 def test_an_adapter_may_be_a_parser_only(failure: Any) -> None:
     spec = AdapterSpec(interface="parser", description="judges only", parser_factory=parser)
     known = {"light_import": "this file imports its adapter"}
@@ -168,6 +158,7 @@ class Toolless:
         await self.inner.aclose()
 
 
+@pytest.mark.usefixtures("looked_at_here")
 def test_a_port_without_tools_need_not_know_them() -> None:
     spec = AdapterSpec(interface="toolless", description="takes no tools", llm_factory=Toolless)
     check_adapter(spec, expected_failures={"light_import": "this file imports its adapter"})

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_testing.authoring.verdict_pages import print_verdicts
+from karenina_testing.authoring.verdicts import Request, Verdict
 
 STAGE = """\
 import os, sys, time
@@ -29,6 +31,21 @@ class Counted(Stage):
 def karenina_register_stages(registry):
     registry.add(Counted)
 """
+PRIMITIVE = """\
+from attrs import frozen
+from karenina_core import hookimpl
+from karenina_core.templates import VerificationPrimitive
+
+@frozen
+class Planted(VerificationPrimitive):
+    def check(self, extracted, expected):
+        {fault}
+        return extracted == expected
+
+@hookimpl
+def karenina_register_primitives(registry):
+    registry.add(Planted)
+"""
 Site = Callable[..., Mapping[str, str]]
 
 
@@ -43,14 +60,16 @@ def verdicts(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]
 
 
 def test_a_plugin_that_keeps_its_promises(site: Site, tmp_path: Path) -> None:
-    ran = typed(site("planted", STAGE.format(fault="pass")), "planted", "--json", cwd=tmp_path)
+    ran = typed(site("planted", STAGE.format(fault="pass")), "planted", "--json", "--examples", "9", cwd=tmp_path)
     found = verdicts(ran)
     assert (ran.returncode, json.loads(ran.stdout)["broken"]) == (0, 0)
     assert {"loads", "Counted.repeatable", "Counted.odd_input"} <= found.keys()
     assert all(verdict["kept"] and verdict["promise"] for verdict in found.values())
 
 
-def test_a_broken_promise_has_input_line_and_remedy(site: Site, tmp_path: Path) -> None:
+def test_a_broken_promise_has_input_line_and_remedy(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     environment = site("planted", STAGE.format(fault="1 / words"))
     ran = typed(environment, "planted", "--json", "-k", "odd_input", cwd=tmp_path)
     verdict = verdicts(ran)["Counted.odd_input"]
@@ -59,7 +78,9 @@ def test_a_broken_promise_has_input_line_and_remedy(site: Site, tmp_path: Path) 
     assert "'raw_llm_response': ''" in verdict["input"]
     assert "karenina_planted.py:11: 1 / words" in verdict["line"]
     assert "mark_error" in verdict["change"]
-    text = typed(environment, "planted", "-k", "odd_input", "--seed", "7", "--examples", "9", cwd=tmp_path).stdout
+    request = Request(name="planted", text="odd_input", seed=7, examples=9)
+    print_verdicts(request, [Verdict(**verdict)], as_json=False)
+    text = capsys.readouterr().out
     assert "BROKEN" in text
     assert "karenina plugins check planted -k Counted.odd_input --seed 7 --examples 9" in text
 
@@ -72,7 +93,7 @@ def test_a_broken_promise_has_input_line_and_remedy(site: Site, tmp_path: Path) 
     ],
 )
 def test_a_check_that_hangs_or_crashes_costs_no_other(fault: str, said: str, site: Site, tmp_path: Path) -> None:
-    words = ("planted", "--json", "--timeout", "8", "-k", "in")
+    words = ("planted", "--json", "--timeout", "8", "--examples", "5", "-k", "in")
     ran = typed(site("planted", STAGE.format(fault=fault)), *words, cwd=tmp_path)
     found = verdicts(ran)
     assert ran.returncode == 1
@@ -133,11 +154,12 @@ def test_declared_options_are_used(site: Site, tmp_path: Path) -> None:
 
 def test_seeds_give_other_examples_and_the_same_ones_again(site: Site, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    fault = f"open({str(notes)!r}, 'a').write(repr(words) + ' ')"
-    environment = site("planted", STAGE.format(fault=fault))
+    fault = f"open({str(notes)!r}, 'a').write(ascii(extracted) + ' ')"
+    environment = site("planted", PRIMITIVE.format(fault=fault))
     drawn = []
     for seed in ("1", "2", "1"):
         notes.write_text("", "utf-8")
-        typed(environment, "planted", "-k", "typed_output", "--seed", seed, "--examples", "9", cwd=tmp_path)
+        ran = typed(environment, "planted", "-k", "Planted.errors", "--seed", seed, "--examples", "9", cwd=tmp_path)
+        assert f"0 broken (--seed {seed}, --examples 9)" in ran.stdout
         drawn.append(notes.read_text("utf-8"))
     assert drawn[0] == drawn[2] != drawn[1]

@@ -47,10 +47,14 @@ def checks_of(embedder: Any, **options: Any) -> list[Check]:
     return embedder_checks(embedder, **{"model": "counts", **options})
 
 
+HERE = pytest.mark.usefixtures("looked_at_here")
+
+
 def names(embedder: Any, **options: Any) -> list[str]:
     return [check.name for check in embedder_checks(embedder, **options)]
 
 
+@HERE
 def test_an_embedder_that_is_right_passes() -> None:
     check_embedder(Letters, model="counts")
     assert names(Letters, model="counts") == [*LOOKED_AT, *CALLED]
@@ -76,6 +80,7 @@ class Unwell(Letters):
         return await super().aembed(texts)
 
 
+@HERE
 def test_nothing_is_embedded_where_it_cannot_work_or_no_model_is_named() -> None:
     check_embedder(Unwell, model="other")
     check_embedder(Unwell)
@@ -229,6 +234,7 @@ class Plugin:
         registry.add(Letters, name="letters")
 
 
+@HERE
 def test_the_embedders_of_a_plugin_are_checked_with_its_settings(failure: Any) -> None:
     checks = plugin_checks(Plugin(), options={"set": {"model": "counts"}})
     own = [check.name for check in checks if check.name.startswith(("set.", "letters."))]

@@ -48,15 +48,20 @@ def checks_of(tool: Any, **options: Any) -> list[Check]:
     return search_tool_checks(tool, **{"search": True, **options})
 
 
+HERE = pytest.mark.usefixtures("looked_at_here")
+
+
 def names(tool: Any, **options: Any) -> list[str]:
     return [check.name for check in search_tool_checks(tool, **options)]
 
 
+@HERE
 def test_a_search_tool_that_is_right_passes() -> None:
     check_search_tool(Papers, search=True)
     assert names(Papers, search=True) == [*LOOKED_AT, *ASKED]
 
 
+@HERE
 def test_nothing_is_searched_without_an_option() -> None:
     Papers.queries.clear()
     check_search_tool(Papers)
@@ -91,6 +96,7 @@ class Tool:
         return f"about {query}"
 
 
+@HERE
 @pytest.mark.parametrize("thing", [find, afind, Tool, Tool()])
 def test_whatever_searches_can_be_checked(thing: Any) -> None:
     check_search_tool(thing, search=True)
@@ -106,6 +112,7 @@ class Keyless(Papers):
         raise AssertionError("a tool with a problem is not asked")
 
 
+@HERE
 def test_a_tool_that_cannot_work_here_is_only_looked_at() -> None:
     check_search_tool(Keyless, search=True, expected_failures={"odd_query": "where there is a key"})
     assert names(Keyless, search=True) == LOOKED_AT
@@ -199,6 +206,7 @@ class Plugin:
         registry.add(Papers, name="papers")
 
 
+@HERE
 def test_the_search_tools_of_a_plugin_are_asked_only_where_an_option_says_so() -> None:
     Papers.queries.clear()
     run_checks([check for check in plugin_checks(Plugin()) if "." in check.name])

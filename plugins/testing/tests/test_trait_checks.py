@@ -148,6 +148,7 @@ def names(evaluator: Any, traits: Sequence[Any], **options: Any) -> list[str]:
     return [check.name for check in trait_checks(evaluator, traits, **options)]
 
 
+@pytest.mark.usefixtures("looked_at_here")
 def test_evaluators_that_are_right_pass() -> None:
     check_trait_evaluator(Marks, MARKS, app=APP)
     check_trait_evaluator(Manners, MANNERS, app=APP)
@@ -173,6 +174,7 @@ def test_without_traits_there_is_nothing_to_check() -> None:
         trait_checks(Marks, [])
 
 
+@pytest.mark.usefixtures("looked_at_here")
 def test_a_failure_may_be_expected() -> None:
     check_trait_evaluator(Uppercase, MARKS, app=APP, expected_failures={"name": "an old name"})
     assert "order" not in names(Marks, MARKS[:1], expected_failures={"order": "there is one"})
@@ -649,6 +651,7 @@ def test_waiting_for_a_place_within_a_place_is_found(monkeypatch: pytest.MonkeyP
     assert "do not call case.in_turn from within itself" in message
 
 
+@pytest.mark.usefixtures("looked_at_here")
 def test_a_trait_that_cannot_be_evaluated_may_be_given() -> None:
     broken = [MarkTrait(name="Broken", mark=1)]  # type: ignore[arg-type]
     run_checks(trait_checks(Marks, MARKS, broken=broken, app=APP))
@@ -723,6 +726,7 @@ class Configured(Marks):
         self.most = settings.most
 
 
+@pytest.mark.usefixtures("looked_at_here")
 def test_the_evaluators_of_a_plugin_are_checked_with_its_settings() -> None:
     plain = [check.name for check in plugin_checks(Package())]
     assert [name for name in plain if name.startswith("marks.")] == ["marks.name", "marks.light_construction"]

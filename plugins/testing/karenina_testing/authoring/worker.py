@@ -16,14 +16,14 @@ from typing import Any
 
 from karenina_core.errors import KareninaError, one_line
 
-from ..checks import Check, Fault
+from ..checks import Check, Fault, attempt
 from ..examples import seeded
 from ..plugins import plugin_checks
 from ..watch.source_lines import line_of_error
 
 Tell = Callable[..., None]
 PREPARING = 10.0
-"""Seconds more for making the checks of a plugin than for each of them: chosen. Random items are prepared then."""
+"""Seconds more for making the checks of a plugin, or what they examine, than for each of them: chosen."""
 PROGRAM = "karenina_testing.authoring.worker"
 
 
@@ -58,6 +58,8 @@ def work(request: dict[str, Any], tell: Tell) -> None:
 def _run(checks: Collection[Check], seconds: float, tell: Tell) -> None:
     for check in checks:
         tell(begun=check.name)
+        faulthandler.dump_traceback_later(seconds + PREPARING, exit=True)
+        attempt(check.prepare)  # what goes wrong there goes wrong in the check, too
         began = time.monotonic()
         faulthandler.dump_traceback_later(seconds, exit=True)
         fault = fault_of(check)

@@ -76,8 +76,18 @@ def stage_inputs(
     for key in given:
         if str(key) not in readable and not stage.final:
             raise ValueError(f"strategies: {stage.name} does not read {str(key)!r}{did_you_mean(key, readable)}")
-    for name in MADE:  # now, and not while the first example is drawn; results take the longest
-        if name != "results" or stage.final or ArtifactKeys.FINAL_RESULT in (*stage.requires, *stage.reads):
+    return st.deferred(lambda: _prepared(stage, given, config))  # many checks draw none
+
+
+def _prepared(stage: Stage, given: Strategies, config: VerificationConfig | None) -> SearchStrategy[StageInput]:
+    """The strategy itself, with all that it needs: nothing can be prepared while an example is drawn."""
+    unused = {"traces"} if stage.final else set()
+    if not (stage.final or ArtifactKeys.FINAL_RESULT in (*stage.requires, *stage.reads)):
+        unused.add("results")  # they take the longest
+    if config is not None:
+        unused.add("configs")
+    for name in MADE:
+        if name not in unused:
             _pool(name)
     modes: Iterable[EvaluationMode] = get_args(EvaluationMode)
     if config is not None and config.evaluation_mode is not None:

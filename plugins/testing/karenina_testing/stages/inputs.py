@@ -189,5 +189,11 @@ def scripted(behaviour: Behaviour, role: str) -> Model:
 
 def asked_once(name: str, llm: ScriptedLLM) -> Model:
     """A model of which nothing is asked again, so that failures take no time."""
+    return Model(config=_config(name), llm=llm)
+
+
+@cache
+def _config(name: str) -> ModelConfig:
+    """Made once: a thousand contexts have it."""
     retries = RetryPolicy(rate_limited=ONCE, timeout=ONCE, connection=ONCE, server=ONCE)
-    return Model(config=ModelConfig(model_name=name, interface="scripted", retry_policy=retries), llm=llm)
+    return ModelConfig(model_name=name, interface="scripted", retry_policy=retries)

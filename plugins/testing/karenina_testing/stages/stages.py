@@ -42,6 +42,8 @@ from .inputs import StageInput
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+PLAIN = ("declaration", "light_import")
+"""Checks for which nothing is drawn at random."""
 ASK_BEFORE_USE = "ask context.has_artifact(key) before using an artifact: an earlier stage may have been skipped"
 
 
@@ -108,7 +110,9 @@ def stage_checks(
     inputs = stage_inputs(made, strategies, config)
     described = frozenset(map(str, strategies or ()))
     survey = Survey(made, inputs, make_context or StageInput.context, max_examples, described, config)
-    return expecting(promise_checks(f"stage {made.name}", survey, PROMISES), expected_failures)
+    checks = promise_checks(f"stage {made.name}", survey, PROMISES)
+    checks = [c if c.name in PLAIN else evolve(c, prepare=inputs.validate) for c in checks]
+    return expecting(checks, expected_failures)
 
 
 def check_stage(stage: Any, **options: Any) -> None:

@@ -143,12 +143,20 @@ def construction_events(
     name = importable(factory)
     if name and all(type(argument) in (str, type(None)) or importable(type(argument)) for argument in arguments):
         pickled = base64.b64encode(pickle.dumps(arguments)).decode("ascii")
-        question = {"do": "construct", "factory": name, "arguments": pickled, "watched": list(watched)}
-        return _asked({**question, "method": method, "files": files})
+        return _constructed(name, file_of(factory), pickled, tuple(watched), method, files)
     act = getattr(make(), method) if method else make
     with watching(watched, files=files) as seen:
         act()
     return {what: line_at(*where) for what, where in seen.items()}
+
+
+@functools.cache
+def _constructed(
+    factory: str, file: str | None, arguments: str, watched: tuple[str, ...], method: str, files: bool
+) -> Mapping[str, str]:
+    """`file` tells apart what has the same name."""
+    question = {"do": "construct", "factory": factory, "arguments": arguments, "watched": watched}
+    return _asked({**question, "method": method, "files": files})
 
 
 def importable(factory: Any) -> str | None:
