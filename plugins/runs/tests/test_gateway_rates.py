@@ -183,7 +183,7 @@ def test_a_rate_is_learnt_from_refusals_and_nothing_is_lost(row: Row, long: bool
     """Also where one call at a time is too much. Where `worst` is higher than `most`, that holds for all seeds but
     three. The other rows hold for every seed. The short form tries fewer, the fewer the more calls there are."""
     spans: list[float] = []
-    short = 10 if row.worst else 3 if row.items >= 100 else 7
+    short = 20 if row.worst else 3 if row.items >= 100 else 7
     for seed in range(20 if long else short):
         world = run(row, seed)
         assert world.failed == []
