@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -104,8 +105,16 @@ def endpoint_client(base_url: str | None, query: Mapping[str, str], key: str | N
         base_url=base_url or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"),
         default_query=query,
         default_headers={name: openai.Omit() for name in hidden},
-        http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+        http_client=openai.DefaultAsyncHttpxClient(
+            follow_redirects=False, verify=_certificates(*(os.environ.get(f"SSL_CERT_{of}") for of in ("FILE", "DIR")))
+        ),
     )
+
+
+@cache
+def _certificates(*_: str | None) -> Any:
+    """What servers are trusted by, read once for each setting of the environment: a client takes some 30 ms for it."""
+    return importlib.import_module("httpx").create_ssl_context()
 
 
 def enter(user: Any) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -482,6 +484,20 @@ def test_without_a_server_of_ones_own_the_providers_variables_count(
     monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
     failure(None, model_provider="openai", endpoint_api_key=None)
     assert "Bearer sk-from-the-environment" in sent[0]
+
+
+def test_what_servers_are_trusted_by_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Once for each setting of the environment, not for each client."""
+    read: list[dict[str, Any]] = []
+    real = ssl.create_default_context
+    monkeypatch.setattr(ssl, "create_default_context", lambda **named: read.append(named) or real())
+    library._certificates.cache_clear()
+    for own in ("", "", str(tmp_path / "own.pem"), ""):
+        monkeypatch.setenv("SSL_CERT_FILE", own)
+        library.endpoint_client("http://127.0.0.1:9/v1", {}, "k")
+    assert len(read) == 2
+    assert read[1] == {"cafile": str(tmp_path / "own.pem")}
+    library._certificates.cache_clear()
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
