@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from .workload import REPOSITORY
 
@@ -33,7 +34,7 @@ def share_imports() -> None:
     _shares = True
 
 
-def measured(module: str, *words: object, environment: Mapping[str, str] | None = None) -> list[float]:
+def measured(module: str, *words: object, environment: Mapping[str, str] | None = None) -> list[Any]:
     """What `python -m tests.benchmarks.MODULE WORDS` prints last: numbers, as JSON. `environment`: variables beside
     those of this process; as some are read by an import, imports are not shared then. Raises RuntimeError, with what
     the process says, where it fails."""
@@ -43,7 +44,7 @@ def measured(module: str, *words: object, environment: Mapping[str, str] | None 
         code = _forked(named, files) if _shares and not environment else _started(named, files, environment or {})
         if code not in (0, KILLED):
             raise RuntimeError(f"{' '.join(named)} ended with {code}:\n{err.read_text('utf-8')}")
-        found: list[float] = json.loads(out.read_text("utf-8").splitlines()[-1])
+        found: list[Any] = json.loads(out.read_text("utf-8").splitlines()[-1])
     return found
 
 
