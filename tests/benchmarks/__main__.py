@@ -21,6 +21,7 @@ from .matching import matching_rows
 from .measure import Row, item_rows, process_rows
 from .memory import memory_rows
 from .prefixes import prefix_rows
+from .processes import share_imports
 from .reports import report_rows
 from .resume import resume_rows
 from .rubric import rubric_rows
@@ -42,7 +43,7 @@ GROUPS: Mapping[str, Callable[[Namespace], list[Row]]] = {
     "resume": lambda options: resume_rows(options.items),
     "templates": lambda options: template_rows(options.items),
     "report": lambda options: report_rows(options.items),
-    "estimate": lambda options: estimate_rows(options.rounds),
+    "estimate": lambda options: estimate_rows(options.items, options.rounds),
     "sandbox": lambda options: sandbox_rows(options.items, options.templates),
 }
 """What is measured, by the name for `--only`."""
@@ -73,7 +74,12 @@ def main() -> int:
         "--templates", metavar="N", type=int, default=0, help="distinct templates that the sandbox runs beside (0)"
     )
     parser.add_argument("--only", metavar="NAME", action="append", choices=GROUPS, help=f"of {', '.join(GROUPS)}")
+    parser.add_argument(
+        "--share-imports", action="store_true", help="see quickly whether all can be measured: numbers mean nothing"
+    )
     options = parser.parse_args()
+    if options.share_imports:
+        share_imports()
     load, cpus = os.getloadavg()[0], os.cpu_count()
     rows = [row for name, measure in GROUPS.items() if name in (options.only or GROUPS) for row in measure(options)]
     pieces = [row.yardstick for row in rows if row.yardstick is not None]

@@ -8,14 +8,14 @@ has the items verified through an adapter; the server, which counts, is in the p
 from __future__ import annotations
 
 import asyncio
-import os
+import json
 import ssl
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from attrs import define, field
 
 from .loopback import REPLIES
 from .measure import Row
-from .workload import REPOSITORY, moons
+from .processes import measured
+from .workload import moons
 
 __all__ = ["connection_rows"]
 
@@ -76,14 +77,10 @@ async def _seen(adapter: str, items: int) -> Seen:
     with tempfile.TemporaryDirectory() as folder:
         certificate = _certificate(Path(folder) / "localhost.pem")
         async with _served(seen, certificate) as url:
-            command = [sys.executable, "-m", "tests.benchmarks.connections", adapter, url, str(items), str(PLACES)]
-            environment = {**os.environ, "SSL_CERT_FILE": str(certificate), "OPENAI_API_KEY": "none"}
-            ran = await asyncio.create_subprocess_exec(
-                *command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-            )
-            _, complaint = await ran.communicate()
-            if ran.returncode:
-                raise RuntimeError(complaint.decode())
+            environment = {"SSL_CERT_FILE": str(certificate), "OPENAI_API_KEY": "none"}
+            call = partial(measured, "connections", adapter, url, items, PLACES, environment=environment)
+            (verified,) = await asyncio.to_thread(call)
+            assert verified == items
     return seen
 
 
@@ -134,5 +131,11 @@ async def _verified(adapter: str, url: str, items: int, places: int) -> None:
     assert results.get_summary()["outcomes"] == {"passed": items}, results.get_summary()
 
 
+def main() -> None:
+    adapter, url, items, places = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    asyncio.run(_verified(adapter, url, items, places))
+    print(json.dumps([items]))
+
+
 if __name__ == "__main__":
-    asyncio.run(_verified(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    main()

@@ -10,7 +10,6 @@ benchmark that has more questions is itself larger.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +19,8 @@ from karenina_runs.journal.reader import JournalReader
 from karenina_runs.journal.rows import CALLS, RESULTS
 
 from .measure import Row, peak_memory
-from .workload import REPOSITORY, Workload, moons
+from .processes import measured
+from .workload import Workload, moons
 
 __all__ = ["memory_rows", "written"]
 
@@ -57,15 +57,15 @@ def memory_rows(items: int) -> list[Row]:
     several, for what is committed within the same few milliseconds takes whole pages of the log, however little it is.
     """
     sizes = [items * size for size in SIZES]
-    measured = [_measured(size, questions=sizes[0]) for size in sizes]
-    flat = measured[-2].peak
+    seen = [Measured(*measured("memory", size, sizes[0])) for size in sizes]
+    flat = seen[-2].peak
     rows = []
-    for size, found in zip(sizes, measured, strict=True):
+    for size, found in zip(sizes, seen, strict=True):
         told, budget = f"{found.before:.0f} MB before the first item", None
         if size == sizes[-1]:
             told, budget = f"{told}; {found.peak / flat:.3f} of a tenth of it", flat * FLAT
-        rows.append(Row(f"memory, {size} items", found.peak, budget, found.peak / measured[0].peak, told, unit="MB"))
-    for size, found in ((sizes[0], measured[0]), (sizes[-1], measured[-1])):
+        rows.append(Row(f"memory, {size} items", found.peak, budget, found.peak / seen[0].peak, told, unit="MB"))
+    for size, found in ((sizes[0], seen[0]), (sizes[-1], seen[-1])):
         rows.append(_amplification(size, found))
     return rows
 
@@ -80,14 +80,6 @@ def _amplification(items: int, found: Measured) -> Row:
     )
     name = f"write amplification, {items} items"
     return Row(name, found.written / found.told, AMPLIFICATION, None, detail, unit="x")
-
-
-def _measured(items: int, questions: int) -> Measured:
-    command = [sys.executable, "-m", "tests.benchmarks.memory", str(items), str(questions)]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise RuntimeError(ran.stderr)
-    return Measured(*json.loads(ran.stdout.splitlines()[-1]))
 
 
 def written(what: str = "wchar") -> int:

@@ -8,7 +8,6 @@ is one measurement, in a process of its own.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ from karenina_report import report_on
 
 from .exports import write_run
 from .measure import Row, peak_memory
-from .workload import REPOSITORY
+from .processes import measured
 from .yardstick import yardstick
 
 __all__ = ["report_rows"]
@@ -32,7 +31,7 @@ SIZE, TIME = 3.0, 1.0
 def report_rows(items: int) -> list[Row]:
     """Size and time of the report, each by item, and the most memory beside that of a tenth."""
     count = max(10, items * PER_ITEM)
-    tenth, whole = _measured(count // 10), _measured(count)
+    tenth, whole = measured("reports", count // 10), measured("reports", count)
     about = f"{count} items"
     return [
         Row("report, of an item", whole[0], SIZE, detail=f"{about}, as a file", unit="KB"),
@@ -41,15 +40,8 @@ def report_rows(items: int) -> list[Row]:
     ]
 
 
-def _measured(count: int) -> list[float]:
-    """Kilobytes and milliseconds of an item, those of the yardstick, and the most memory in MB."""
-    command = [sys.executable, "-m", "tests.benchmarks.reports", str(count)]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
-    return found
-
-
 def main() -> None:
+    """Tells kilobytes and milliseconds of an item, those of the yardstick, and the most memory in MB."""
     count = int(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"

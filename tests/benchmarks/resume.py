@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,14 +24,14 @@ from karenina_core import VerificationResult, VerificationResultSet, resume_run
 
 from .measure import Row
 from .memory import written
-from .workload import REPOSITORY, Workload, moons
+from .processes import KILLED, measured
+from .workload import Workload, moons
 
 __all__ = ["resume_rows"]
 
 TIMES = 50
 """Items of the run, as a multiple of `--items`."""
 QUESTIONS = 50
-KILLED = 9
 
 
 @frozen
@@ -74,11 +73,7 @@ def resume_rows(items: int) -> list[Row]:
 
 
 def _measured(what: str, folder: Path, items: int) -> Measured:
-    command = [sys.executable, "-m", "tests.benchmarks.resume", what, str(folder), str(items)]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if ran.returncode not in (0, KILLED):
-        raise RuntimeError(ran.stderr)
-    return Measured(*json.loads(ran.stdout.splitlines()[-1]))
+    return Measured(*measured("resume", what, folder, items))
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +18,8 @@ from pathlib import Path
 from karenina_core import Benchmark, Question
 
 from .measure import Row, peak_memory
-from .workload import REPOSITORY, TEMPLATE, Workload
+from .processes import measured
+from .workload import TEMPLATE, Workload
 from .yardstick import yardstick
 
 __all__ = ["distinct", "template_rows"]
@@ -57,25 +57,18 @@ def template_rows(items: int) -> list[Row]:
     sizes = [items * size for size in SIZES]
     rows = []
     for size in sizes[:-1]:
-        took, piece = _measured("cpu", size)
+        took, piece = measured("templates", "cpu", size)
         detail = f"{size} questions, no HTTP, no run directory"
         rows.append(Row(f"distinct template, {size}", took, TIME, detail=detail, yardstick=piece))
-    grown = [_measured("memory", size)[0] for size in sizes]
+    grown = [measured("templates", "memory", size)[0] for size in sizes]
     for size, more in zip(sizes[1:], grown[1:], strict=True):
         kept = (more - grown[0]) * 1024 / (size - sizes[0])
         rows.append(Row(f"kept of a question, {size}", kept, KEPT, detail=f"{more:.0f} MB more in a run", unit="KB"))
     return rows
 
 
-def _measured(what: str, questions: int) -> list[float]:
-    """Of `cpu` milliseconds of a question and the yardstick; of `memory` the MB by which the process grew."""
-    command = [sys.executable, "-m", "tests.benchmarks.templates", what, str(questions)]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    found: list[float] = json.loads(ran.stdout.splitlines()[-1])
-    return found
-
-
 def main() -> None:
+    """Tells of `cpu` milliseconds of a question and the yardstick; of `memory` the MB by which the process grew."""
     what, questions = sys.argv[1], int(sys.argv[2])
     workload = Workload()
     workload(20)  # imports and first uses are no question's cost

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +23,8 @@ from attrs import frozen
 
 from .loopback import LATENCY, server
 from .measure import Row, peak_memory
-from .workload import ANSWER, REPOSITORY, TEMPLATE, moons
+from .processes import measured
+from .workload import ANSWER, TEMPLATE, moons
 
 if TYPE_CHECKING:
     from karenina_core import Karenina
@@ -55,8 +55,8 @@ def throughput_rows(items: int, rounds: int) -> list[Row]:
         for times, places, budget, memory in LOADS:
             seen: dict[str, list[Measured]] = {who: [] for who in LOADERS}
             for _ in range(min(rounds, 3)):
-                for who, measured in seen.items():
-                    measured.append(_measured(who, url, times * items, places))
+                for who, found in seen.items():
+                    found.append(Measured(*measured("throughput", who, url, times * items, places)))
             name = f"{times * items} items, {places} in flight"
             budgets = {"karenina": budget, "kept": KEPT[places]}
             rows += _rows(name, times * items * 2 * LATENCY / places, seen, budgets, memory)
@@ -80,14 +80,6 @@ def _rows(
         ]
     told = f"wall; aiohttp alone; 2 calls of {LATENCY * 1000:g} ms an item; CPU {cpu:.2f} ms an item"
     return [*rows, Row(f"{name}, bare", baseline * 1000, None, 1.0, told)]
-
-
-def _measured(who: str, url: str, items: int, places: int) -> Measured:
-    command = [sys.executable, "-m", "tests.benchmarks.throughput", who, url, str(items), str(places)]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise RuntimeError(ran.stderr)
-    return Measured(*json.loads(ran.stdout.splitlines()[-1]))
 
 
 async def _bare(url: str, items: int, places: int) -> None:

@@ -6,9 +6,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.benchmarks import __main__ as benchmarks
+from tests.benchmarks.measure import Row
+from tests.benchmarks.yardstick import REFERENCE
+
+Judged = Callable[..., tuple[list[Any], int, str]]
 RELATIVE = {
     "2 items, 50 in flight": "2 items, 50 in flight, bare",
     "2 items, 50 in flight, kept": "2 items, 50 in flight, bare",
@@ -39,7 +47,8 @@ def test_groups_can_be_chosen(repository: Path) -> None:
 
 def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
     out = tmp_path / "numbers.json"
-    command = [sys.executable, "-m", "tests.benchmarks", "--rounds", "1", "--items", "1", "--json", str(out)]
+    options = ["--rounds", "1", "--items", "1", "--share-imports", "--json", str(out)]
+    command = [sys.executable, "-m", "tests.benchmarks", *options]
     ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=390, check=False)
     assert ran.returncode == 0, ran.stderr
     rows = {row["name"]: row for row in json.loads(out.read_text("utf-8"))["rows"]}
@@ -130,39 +139,30 @@ def test_exports_are_measured_and_read_back(repository: Path) -> None:
     assert ran.stdout.count("  json ") == 4
 
 
-JUDGED = """
-import json, sys
-from tests.benchmarks import __main__ as benchmarks
-from tests.benchmarks.measure import Row
-from tests.benchmarks.yardstick import REFERENCE
-rows = [
-    Row(**{**row, "yardstick": row["yardstick"] * REFERENCE if "yardstick" in row else None})
-    for row in json.loads(sys.argv[1])
-]
-print(json.dumps([[row.here and round(row.here, 6), row.verdict] for row in rows]))
-benchmarks.GROUPS["item"] = lambda options: rows
-sys.argv = ["benchmarks", "--check", "--only", "item"]
-sys.exit(benchmarks.main())
-"""
-"""Prints budgets and verdicts of rows whose yardsticks are told as multiples of the reference, and checks them."""
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Judged:
+    """`judged(*rows)`: the budget here and the verdict of every row, whose yardsticks are told as multiples of the
+    reference; the exit code of the check, and what it says on stderr."""
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--check", "--only", "item"])
+
+    def check(*told: dict[str, Any]) -> tuple[list[Any], int, str]:
+        rows = []
+        for number, row in enumerate(told):
+            piece = row["yardstick"] * REFERENCE if "yardstick" in row else None
+            rows.append(Row(**{"name": f"row {number}", **row, "yardstick": piece}))
+        monkeypatch.setitem(vars(benchmarks)["GROUPS"], "item", lambda options: rows)
+        code = benchmarks.main()
+        return [[row.here and round(row.here, 6), row.verdict] for row in rows], code, capsys.readouterr().err
+
+    return check
 
 
-def judged(repository: Path, *rows: dict[str, Any]) -> tuple[list[Any], int, str]:
-    """The budget here and the verdict of every row, the exit code of the check, and what it says on stderr."""
-    told = json.dumps([{"name": f"row {number}", **row} for number, row in enumerate(rows)])
-    command = [sys.executable, "-c", JUDGED, told]
-    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60, check=False)
-    return json.loads(ran.stdout.splitlines()[0]), ran.returncode, ran.stderr
-
-
-def test_a_budget_is_as_many_pieces_of_the_yardstick_on_any_machine(repository: Path) -> None:
+def test_a_budget_is_as_many_pieces_of_the_yardstick_on_any_machine(judged: Judged) -> None:
     """On a machine that is half as fast, twice the time is within the budget, and not a bit more; on a faster one, the
     budget is what was set."""
     usual = {"value": 59.0, "budget": 60.0, "yardstick": 1.0}
     slow = {"value": 119.0, "budget": 60.0, "yardstick": 2.0}
-    rows, code, said = judged(
-        repository, usual, slow, {**slow, "value": 121.0}, {**usual, "value": 61.0, "yardstick": 0.5}
-    )
+    rows, code, said = judged(usual, slow, {**slow, "value": 121.0}, {**usual, "value": 61.0, "yardstick": 0.5})
     assert rows == [[60.0, "within"], [120.0, "within"], [120.0, "OVER"], [60.0, "OVER"]]
     assert code == 1
     assert said.splitlines() == [
@@ -171,11 +171,11 @@ def test_a_budget_is_as_many_pieces_of_the_yardstick_on_any_machine(repository: 
     ]
 
 
-def test_no_machine_waits_faster_and_none_has_more_memory(repository: Path) -> None:
+def test_no_machine_waits_faster_and_none_has_more_memory(judged: Judged) -> None:
     waits = {"value": 900.0, "budget": 800.0, "waited": 500.0}
     memory = {"value": 119.0, "budget": 120.0, "unit": "MB"}
-    rows, code, said = judged(repository, {**waits, "yardstick": 2.0}, memory, {"value": 1.0, "yardstick": 1.0})
+    rows, code, said = judged({**waits, "yardstick": 2.0}, memory, {"value": 1.0, "yardstick": 1.0})
     assert rows == [[1100.0, "within"], [120.0, "within"], [None, ""]]
     assert (code, said) == (0, "")
-    rows, code, _ = judged(repository, {**waits, "yardstick": 1.0})
+    rows, code, _ = judged({**waits, "yardstick": 1.0})
     assert (rows, code) == ([[800.0, "OVER"]], 1)

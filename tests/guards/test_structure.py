@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 
 from tests.benchmarks.structure import NAMED_IN_CORE, Structure, named, read_structure, rows
 
+MAX_FUNCTION_LINES = 60
+"""Limits that a reader feels: above them the shape is wrong, and splitting lines does not help."""
+MAX_MODULE_LINES = 400
 PROJECT = '[project]\nname = "{}"\ndependencies = [{}]\n'
 
 
@@ -97,3 +101,19 @@ def test_the_core_needs_little(structure: Structure) -> None:
 def test_there_is_much_to_look_for(structure: Structure) -> None:
     assert len(structure.names_of_instances()) > 50
     assert len(structure.parameters()) > 1000
+
+
+def test_functions_are_short(structure: Structure) -> None:
+    long = [
+        f"{source.module}: {node.name} has {(node.end_lineno or 0) - node.lineno + 1} lines"
+        for source in structure.sources.values()
+        for node in source.nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno + 1 > MAX_FUNCTION_LINES
+    ]
+    assert long == []
+
+
+def test_modules_are_short(structure: Structure) -> None:
+    lengths = {name: len(source.text.splitlines()) for name, source in structure.sources.items()}
+    assert {name: lines for name, lines in lengths.items() if lines > MAX_MODULE_LINES} == {}

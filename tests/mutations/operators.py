@@ -56,13 +56,12 @@ class Mutant:
 
     def diff(self) -> list[str]:
         """The changed lines: what they were, and what they are (but for parentheses)."""
-        text = self.path.read_bytes()
-        begins = [0, *(place + 1 for place, byte in enumerate(text) if byte == ord("\n"))]
-        line, column, end_line, end_column = self.span
-        first, last = begins[line - 1] + column, begins[end_line - 1] + end_column
-        changed = text[:first] + self.after.encode("utf-8") + text[last:]
-        was, is_now = (content.decode("utf-8").splitlines() for content in (text, changed))
-        return [line for line in list(difflib.unified_diff(was, is_now, n=0, lineterm=""))[2:] if line[0] in "+-"]
+        first, column, last, end_column = self.span
+        lines = self.path.read_bytes().split(b"\n")
+        was = lines[first - 1 : last]
+        changed = (was[0][:column] + self.after.encode("utf-8") + was[-1][end_column:]).split(b"\n")
+        before, after = ([line.decode("utf-8") for line in each] for each in (was, changed))
+        return [line for line in list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:] if line[0] in "+-"]
 
     def tree(self) -> ast.Module:
         """The file with the change in it."""
