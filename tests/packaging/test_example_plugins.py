@@ -58,10 +58,10 @@ def acme() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture(scope="module")
-def venv(fresh: Callable[..., Path], build: Callable[[Path], Path]) -> Path:
+def venv(fresh: Callable[..., Path]) -> Path:
     """An environment with karenina and all examples."""
     examples = [f"karenina-example-{name}" for name in NAMES]
-    return fresh(*examples, "karenina-embedding", "karenina-rubric", built=[build(EXAMPLES / name) for name in NAMES])
+    return fresh(*examples, "karenina-embedding", "karenina-rubric")
 
 
 def verify(server: ScriptedServer, out: Path) -> list[str | Path]:
