@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from karenina_runs.folder.status import read_status
@@ -42,7 +43,7 @@ while True:
 """
 
 
-def begun(folder: Path, marker: Path, stuck: str) -> subprocess.Popen[str]:
+def begun(forking: Any, folder: Path, marker: Path, stuck: str) -> Any:
     """A run whose second question never ends."""
     texts = [QUICK, stuck.replace("MARKER", repr(str(marker)))]
     questions = [
@@ -52,18 +53,16 @@ def begun(folder: Path, marker: Path, stuck: str) -> subprocess.Popen[str]:
     file, answers = folder.with_name("bench.jsonld"), folder.with_name("answers.json")
     Benchmark.create("b").with_questions(questions).save(file)
     answers.write_text('{"q0": "x", "q1": "x"}', "utf-8")
-    command = [SCRIPT, "verify", file, "--trust", "--manual-traces", answers, "--answering-interface", "manual"]
+    command = ["verify", file, "--trust", "--manual-traces", answers, "--answering-interface", "manual"]
     judge = ["--parsing-model", "nobody", "--parsing-interface", "openai_endpoint"]
     address = ["--parsing-base-url", "http://127.0.0.1:9/v1", "--concurrency", "1", "--out", folder]
-    return subprocess.Popen(
-        [*map(str, (*command, *judge, *address))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return forking.start(*command, *judge, *address)
 
 
-def wait_for(marker: Path, process: subprocess.Popen[str]) -> None:
+def wait_for(marker: Path, process: Any) -> None:
     ends = time.monotonic() + 100
     while not marker.exists():
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, process.stderr
         assert time.monotonic() < ends
         time.sleep(0.02)
 
@@ -71,10 +70,10 @@ def wait_for(marker: Path, process: subprocess.Popen[str]) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("stuck", [BUSY, SEARCHING], ids=["a loop", "a search"])
 def test_the_second_signal_ends_a_process_that_does_not_answer(
-    number: signal.Signals, stuck: str, tmp_path: Path, long: bool
+    number: signal.Signals, stuck: str, forking: Any, tmp_path: Path, long: bool
 ) -> None:
     folder, marker = tmp_path / "run", tmp_path / "reached"
-    process = begun(folder, marker, QUICK + STUCK + stuck)
+    process = begun(forking, folder, marker, QUICK + STUCK + stuck)
     try:
         wait_for(marker, process)
         process.send_signal(number)
@@ -82,27 +81,25 @@ def test_the_second_signal_ends_a_process_that_does_not_answer(
         assert process.poll() is None, "the first one waits for what is under way"
         at = time.monotonic()
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        assert process.wait(60) == 130, process.stderr
         assert time.monotonic() - at < (2.0 if long else 2.0 + ROOM)
     finally:
         process.kill()
-    assert process.returncode == 130, err
-    assert f"karenina resume {folder}" in err
+    assert f"karenina resume {folder}" in process.stderr
     found = read_status(folder)
     assert (found.state, found.done) == ("killed", 1)
     assert [result.metadata.question_id for result in VerificationResultSet.load(folder)] == ["q0"]
 
 
-def test_code_that_does_not_end_while_a_template_is_loaded_holds_up_nothing(tmp_path: Path) -> None:
+def test_code_that_does_not_end_while_a_template_is_loaded_holds_up_nothing(forking: Any, tmp_path: Path) -> None:
     folder, marker = tmp_path / "run", tmp_path / "reached"
-    process = begun(folder, marker, STUCK_WHILE_LOADED)
+    process = begun(forking, folder, marker, STUCK_WHILE_LOADED)
     try:
         wait_for(marker, process)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        assert process.wait(60) == 130, process.stderr
     finally:
         process.kill()
-    assert process.returncode == 130, err
     assert read_status(folder).state == "interrupted"
 
 

@@ -24,6 +24,7 @@ NEEDED = (
     "karenina-template",
 )
 """What runs a benchmark of templates with recorded answers, from the command line."""
+NEW = ("--quiet", "--no-index", "--no-compile", "--ignore-installed", "--no-warn-conflicts")
 EXTRAS = ("karenina-calls[http]", "karenina-core[testing]")
 BUILD = """
 import importlib, os, sys, tomllib
@@ -153,20 +154,28 @@ def wheels(repository: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def sources(
-    wheels: Path, projects: dict[str, Path], strangers: list[Path], build: Callable[..., list[Path]]
+    wheels: Path,
+    projects: dict[str, Path],
+    strangers: list[Path],
+    build: Callable[..., list[Path]],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> list[Path]:
-    """The folders that everything can be installed from."""
-    return [wheels, *build(*projects.values(), *strangers)]
+    """The folders that everything can be installed from: two, because pip looks into each for every package."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for wheel in chain.from_iterable(out.glob("*.whl") for out in build(*projects.values(), *strangers)):
+        (folder / wheel.name).hardlink_to(wheel)
+    return [wheels, folder]
 
 
 @pytest.fixture(scope="session")
 def by_pip(sources: list[Path], run: Run) -> Callable[..., Path]:
-    """`by_pip(folder, *distributions)`: a new environment into which pip has installed these from wheels."""
+    """`by_pip(folder, *distributions)`: a new environment into which pip has installed these from wheels. Nothing is
+    installed there before, which pip would look for again and again."""
 
     def make(folder: Path, *wanted: str) -> Path:
         run([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
         links = [option for place in sources for option in ("--find-links", str(place))]
-        run([*pip(folder), "install", "--quiet", "--no-index", "--no-compile", *links, *wanted], folder.parent)
+        run([*pip(folder), "install", *NEW, *links, *wanted], folder.parent)
         return folder
 
     return make
