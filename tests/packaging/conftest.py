@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
+import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
+from importlib.metadata import Distribution, distribution, distributions
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 REPOSITORY = Path(__file__).parents[2]
 NEEDED = (
@@ -20,13 +24,23 @@ NEEDED = (
     "karenina-template",
 )
 """What runs a benchmark of templates with recorded answers, from the command line."""
+NEW = ("--quiet", "--no-index", "--no-compile", "--ignore-installed", "--no-warn-conflicts")
+EXTRAS = ("karenina-calls[http]", "karenina-core[testing]")
 BUILD = """
-import importlib, sys
-backend = importlib.import_module(sys.argv[1])
-backend.build_sdist(sys.argv[2])
-backend.build_wheel(sys.argv[2])
+import importlib, os, sys, tomllib
+for project, out in zip(sys.argv[1::2], sys.argv[2::2]):
+    os.chdir(project)
+    with open("pyproject.toml", "rb") as file:
+        backend = importlib.import_module(tomllib.load(file)["build-system"]["build-backend"])
+    backend.build_sdist(out)
+    backend.build_wheel(out)
 """
 """The hooks of a build backend (PEP 517), called in the project's folder as a front end does."""
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def normal(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
 
 
 @pytest.fixture(scope="session")
@@ -42,21 +56,10 @@ def projects() -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def closure(projects: dict[str, Path]) -> Callable[..., list[str]]:
-    """`closure(*distributions)`: these, and those of this repository that they declare, directly or not."""
-
-    def needed(*distributions: str) -> list[str]:
-        found: set[str] = set()
-        waiting = [*distributions]
-        while waiting:
-            if (name := waiting.pop()) not in found:
-                found.add(name)
-                project = tomllib.loads((projects[name] / "pyproject.toml").read_text("utf-8"))["project"]
-                lines = (re.split(r"[ ;<>=!~\[]", line, maxsplit=1)[0] for line in project["dependencies"])
-                waiting += [line for line in lines if line in projects]
-        return sorted(found)
-
-    return needed
+def strangers() -> list[Path]:
+    """The folders of packages that karenina does not know."""
+    places = ("examples/plugins/*/pyproject.toml", "tests/packages/*/pyproject.toml")
+    return sorted(path.parent for place in places for path in REPOSITORY.glob(place))
 
 
 def pip(venv: Path) -> list[str | Path]:
@@ -77,7 +80,7 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def run() -> Callable[..., subprocess.CompletedProcess[str]]:
+def run() -> Run:
     """Run a command in a clean environment and demand that it succeeds."""
 
     def succeed(command: Sequence[str | Path], cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -98,24 +101,41 @@ def run() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def build(
-    tmp_path_factory: pytest.TempPathFactory, run: Callable[..., subprocess.CompletedProcess[str]]
-) -> Callable[[Path], Path]:
-    """Build sdist and wheel of a project with its own build backend, without a network; returns the folder of both.
-    They are built once, whichever worker needs them first."""
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all workers of a session."""
     base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # of all workers of a session
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
-    def make(project: Path) -> Path:
-        out = shared / f"built-{sha256(str(project).encode()).hexdigest()[:16]}"
-        out.mkdir(exist_ok=True)
-        with (out / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (out / "complete").exists():
-                settings = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
-                run([sys.executable, "-c", BUILD, settings["build-system"]["build-backend"], out], project)
-                (out / "complete").touch()
-        return out
+
+@contextmanager
+def unfinished(folder: Path) -> Iterator[bool]:
+    """Whether the block has to fill the folder: whichever worker needs it first does, and the others wait for it."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        complete = folder / "complete"
+        yield not complete.exists()
+        complete.touch()
+
+
+@pytest.fixture(scope="session")
+def build(shared: Path, run: Run, projects: dict[str, Path], strangers: list[Path]) -> Callable[..., list[Path]]:
+    """`build(*projects)`: the folders of sdist and wheel of each, built with its own build backend, without a network.
+    Those of this repository are built at once: to start a process for each takes seven times as long."""
+    known = [*projects.values(), *strangers]
+
+    def folder(project: Path) -> Path:
+        return shared / f"built-{sha256(str(project).encode()).hexdigest()[:16]}"
+
+    def make(*wanted: Path) -> list[Path]:
+        together = known if set(wanted) <= set(known) else wanted
+        with unfinished(folder(together[0])) as begin:
+            if begin:
+                outs = [folder(project) for project in together]
+                for out in outs:
+                    out.mkdir(exist_ok=True)
+                run([sys.executable, "-c", BUILD, *chain(*zip(together, outs, strict=True))], shared)
+        return [folder(project) for project in wanted]
 
     return make
 
@@ -133,30 +153,117 @@ def wheels(repository: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def places(
-    wheels: Path, projects: dict[str, Path], build: Callable[[Path], Path], closure: Callable[..., list[str]]
-) -> Callable[..., list[Path]]:
-    """`places(*distributions)`: the folders that these, and all that they depend on, can be installed from."""
-    return lambda *distributions: [wheels, *(build(projects[name]) for name in closure(*distributions))]
+def sources(
+    wheels: Path,
+    projects: dict[str, Path],
+    strangers: list[Path],
+    build: Callable[..., list[Path]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[Path]:
+    """The folders that everything can be installed from: two, because pip looks into each for every package."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for wheel in chain.from_iterable(out.glob("*.whl") for out in build(*projects.values(), *strangers)):
+        (folder / wheel.name).hardlink_to(wheel)
+    return [wheels, folder]
+
+
+@pytest.fixture(scope="session")
+def by_pip(sources: list[Path], run: Run) -> Callable[..., Path]:
+    """`by_pip(folder, *distributions)`: a new environment into which pip has installed these from wheels. Nothing is
+    installed there before, which pip would look for again and again."""
+
+    def make(folder: Path, *wanted: str) -> Path:
+        run([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
+        links = [option for place in sources for option in ("--find-links", str(place))]
+        run([*pip(folder), "install", *NEW, *links, *wanted], folder.parent)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def installed(
+    wheels: Path, projects: dict[str, Path], strangers: list[Path], shared: Path, by_pip: Callable[..., Path]
+) -> dict[str, Distribution]:
+    """`{name: distribution}` of an environment into which pip has installed, at once, all that it can without a
+    network. Nobody runs anything there: other environments take from it."""
+    available = {normal(path.name.partition("-")[0]) for path in wheels.glob("*.whl")}
+    needs = dict(map(_needed, (*projects.values(), *strangers)))
+    while more := {name for name, needed in needs.items() if needed <= available} - available:
+        available |= more
+    folder = shared / "installed"
+    with unfinished(folder) as begin:
+        if begin:
+            by_pip(folder / "venv", *sorted(needs.keys() & available), *EXTRAS)
+    places = map(str, folder.glob("venv/lib/python*/site-packages"))
+    return {normal(found.name): found for found in distributions(path=list(places))}
+
+
+def _needed(project: Path) -> tuple[str, set[str]]:
+    """The name of a project, and of those that it depends on."""
+    table = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]
+    return table["name"], {normal(Requirement(line).name) for line in table["dependencies"]}
+
+
+@pytest.fixture(scope="session")
+def closure(installed: dict[str, Distribution]) -> Callable[..., dict[str, Distribution]]:
+    """`closure(*requirements)`: the distributions of these, and of all that they declare, by name. Versions fit."""
+
+    def needed(*requirements: str) -> dict[str, Distribution]:
+        waiting, seen = [*map(Requirement, requirements)], set()
+        while waiting:
+            wanted = waiting.pop()
+            found = installed[normal(wanted.name)]
+            assert wanted.specifier.contains(found.version, prereleases=True), f"{wanted} is not {found.version}"
+            for extra in {"", *wanted.extras}:
+                if (normal(wanted.name), extra) not in seen:
+                    seen.add((normal(wanted.name), extra))
+                    lines = map(Requirement, found.requires or ())
+                    waiting += [line for line in lines if line.marker is None or line.marker.evaluate({"extra": extra})]
+        return {name: installed[name] for name, _ in sorted(seen)}
+
+    return needed
+
+
+def placed(found: Distribution, packages: Path, scripts: Path | None = None) -> None:
+    """Install what is installed elsewhere: its files, and its scripts where a folder for them is given. All that are
+    placed share what Python has compiled of them, which takes longer than the rest."""
+    for file in found.files or ():
+        source, target = Path(str(file.locate())).resolve(), packages / file
+        if "bin" in file.parts and ".." in file.parts:
+            if scripts is not None:
+                _, _, program = source.read_text("utf-8").partition("\n")
+                (scripts / file.name).write_text(f"#!{scripts / 'python'}\n{program}", "utf-8")
+                (scripts / file.name).chmod(0o755)
+        elif "__pycache__" not in file.parts and ".." not in file.parts:
+            if not target.parent.exists():
+                target.parent.mkdir(parents=True)
+            if file.suffix == ".py" and not (compiled := target.parent / "__pycache__").exists():
+                (source.parent / "__pycache__").mkdir(exist_ok=True)
+                compiled.symlink_to(source.parent / "__pycache__")
+            try:
+                target.hardlink_to(source)
+            except OSError:  # on another disk
+                shutil.copy2(source, target)
+
+
+@pytest.fixture(scope="session", name="placed")
+def placed_in() -> Callable[..., None]:
+    return placed
 
 
 @pytest.fixture(scope="session")
 def bare(
-    places: Callable[..., list[Path]],
-    run: Callable[..., subprocess.CompletedProcess[str]],
-    tmp_path_factory: pytest.TempPathFactory,
+    closure: Callable[..., dict[str, Distribution]], run: Run, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Path]:
-    """`bare(*distributions, built=[folder])`: a new environment with these alone, installed from wheels; those of other
-    projects are in the folders `built`."""
+    """`bare(*requirements)`: a new environment with these, and what they declare, alone."""
 
-    def make(*distributions: str, built: Sequence[Path] = ()) -> Path:
+    def make(*requirements: str) -> Path:
         folder = tmp_path_factory.mktemp("fresh") / "venv"
         run([sys.executable, "-m", "venv", "--without-pip", folder], folder.parent)
-        ours = [name.partition("[")[0] for name in distributions if name.startswith("karenina-")]
-        extras = ["karenina-testing"] if "karenina-core[testing]" in distributions else []
-        known = [name for name in (*ours, *extras) if not name.startswith(("karenina-stranger", "karenina-example"))]
-        links = [option for place in (*places(*known), *built) for option in ("--find-links", str(place))]
-        run([*pip(folder), "install", "--quiet", "--no-index", "--no-compile", *links, *distributions], folder.parent)
+        (packages,) = folder.glob("lib/python*/site-packages")
+        for found in closure(*requirements).values():
+            placed(found, packages, folder / "bin")
         return folder
 
     return make
@@ -165,10 +272,15 @@ def bare(
 @pytest.fixture(scope="session")
 def fresh(bare: Callable[..., Path]) -> Callable[..., Path]:
     """`bare`, with what runs a benchmark of templates from the command line."""
-    return lambda *distributions, built=(): bare(*distributions, *NEEDED, built=built)
+    return lambda *requirements: bare(*requirements, *NEEDED)
 
 
 @pytest.fixture(scope="session")
-def sources(places: Callable[..., list[Path]]) -> list[Path]:
-    """Where a reader of the tutorials installs from."""
-    return places(*NEEDED, "karenina-testing")
+def own_pip() -> Callable[[Path], None]:
+    """`own_pip(venv)`: a `pip` for an environment, the one that runs the tests: a reader of the tutorials types it."""
+
+    def give(venv: Path) -> None:
+        (packages,) = venv.glob("lib/python*/site-packages")
+        placed(distribution("pip"), packages, venv / "bin")
+
+    return give

@@ -13,11 +13,11 @@ import pytest
 
 FOLDERS = sorted(path.parent.name for path in Path(__file__).parents[2].glob("plugins/*/pyproject.toml"))
 DISTRIBUTIONS = ["karenina-core", *(f"karenina-{folder}" for folder in FOLDERS)]
-Build = Callable[[Path], Path]
+Build = Callable[..., list[Path]]
 
 
-def _wheel(folder: Path) -> zipfile.ZipFile:
-    return zipfile.ZipFile(next(folder.glob("*.whl")))
+def _wheel(built: list[Path]) -> zipfile.ZipFile:
+    return zipfile.ZipFile(next(built[0].glob("*.whl")))
 
 
 def _metadata(wheel: zipfile.ZipFile, name: str) -> str:
@@ -66,7 +66,7 @@ def test_a_wheel_declares_its_entry_points_and_requirements(
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_a_source_distribution_can_be_built_from(distribution: str, projects: dict[str, Path], build: Build) -> None:
     package = distribution.replace("-", "_")
-    with tarfile.open(next(build(projects[distribution]).glob("*.tar.gz"))) as archive:
+    with tarfile.open(next(build(projects[distribution])[0].glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     folder = projects[distribution] / package
     modules = {path.relative_to(folder.parent).as_posix() for path in folder.rglob("*.py")}

@@ -25,7 +25,7 @@ def began() -> Iterator[list[float]]:
 @pytest.fixture(scope="module")
 def made(
     bare: Callable[..., Path],
-    build: Callable[[Path], Path],
+    build: Callable[..., list[Path]],
     run: Run,
     tmp_path_factory: pytest.TempPathFactory,
     pip: Callable[[Path], list[str | Path]],
@@ -36,7 +36,7 @@ def made(
     began.append(time.monotonic())
     for kind in KINDS:
         run([venv / "bin" / "karenina", "plugins", "new", kind, f"made-{kind}"], folder)
-    wheels = [next(build(folder / f"karenina-made-{kind}").glob("*.whl")) for kind in KINDS]
+    wheels = [next(out.glob("*.whl")) for out in build(*(folder / f"karenina-made-{kind}" for kind in KINDS))]
     run([*pip(venv), "install", "--quiet", "--no-index", "--no-deps", "--no-compile", *wheels], folder)
     return venv
 

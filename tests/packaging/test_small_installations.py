@@ -35,16 +35,14 @@ for reference in ("BCL2", "TP53"):
 
 
 @pytest.fixture(scope="module")
-def alone(bare: Callable[..., Path], build: Callable[[Path], Path], repository: Path) -> Path:
-    """An environment with the core and a stranger's stages and adapter."""
-    return bare("karenina-core", "karenina-stranger-alone", built=[build(repository / "tests" / "packages" / "alone")])
+def alone(by_pip: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment into which pip has installed the core and a stranger's stages and adapter."""
+    return by_pip(tmp_path_factory.mktemp("alone") / "venv", "karenina-core", "karenina-stranger-alone")
 
 
-def test_the_core_needs_five_packages_and_what_those_need(
-    alone: Path, run: Run, pip: Callable[[Path], list[str | Path]], tmp_path: Path
-) -> None:
-    listed = json.loads(run([*pip(alone), "list", "--format=json"], tmp_path).stdout)
-    names = {package["name"] for package in listed}
+def test_the_core_needs_five_packages_and_what_those_need(alone: Path, run: Run, tmp_path: Path) -> None:
+    script = "from importlib.metadata import distributions; print(*(each.name for each in distributions()))"
+    names = {*run([alone / "bin" / "python", "-c", script], tmp_path).stdout.split()}
     direct = {"attrs", "cattrs", "pluggy", "stevedore", "structlog"}
     assert names == direct | {"karenina-core", "karenina-stranger-alone", "typing_extensions"}
 

@@ -19,9 +19,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def venv(fresh: Callable[..., Path], build: Callable[[Path], Path], repository: Path) -> Path:
+def venv(fresh: Callable[..., Path]) -> Path:
     """An environment with karenina and the stranger's package, all installed from wheels."""
-    return fresh("karenina-stranger-wordcount", built=[build(repository / "tests" / "packages" / "stranger")])
+    return fresh("karenina-stranger-wordcount")
 
 
 @pytest.fixture

@@ -20,10 +20,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def venv(fresh: Callable[..., Path], run: Run) -> Path:
-    """With a `pip` of its own, which a reader types."""
+def venv(fresh: Callable[..., Path], own_pip: Callable[[Path], None]) -> Path:
     made = fresh("karenina-core[testing]")
-    run([made / "bin" / "python", "-m", "ensurepip", "--default-pip"], made.parent)
+    own_pip(made)
     return made
 
 
@@ -34,6 +33,7 @@ def shell(venv: Path, run: Run, sources: list[Path], tmp_path: Path) -> Callable
         "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": " ".join(map(str, sources)),
+        "PIP_NO_COMPILE": "0",  # `--no-compile`: little of what builds a package is run
     }
     return lambda line: run(["bash", "-c", f"{line} 2>&1"], tmp_path, **settings).stdout
 
