@@ -35,7 +35,8 @@ def _bare(requirement: str) -> str:
 
 
 def test_every_folder_has_a_distribution_of_its_name(repository: Path, plugin_pyprojects: dict[str, Any]) -> None:
-    folders = {path.name for path in (repository / "plugins").iterdir() if path.is_dir() and any(path.iterdir())}
+    plugins = [path for path in (repository / "plugins").iterdir() if path.is_dir() and any(path.iterdir())]
+    folders = {path.name for path in plugins if path.name != "__pycache__"}  # of conftest.py
     assert set(plugin_pyprojects) == folders
     for folder, pyproject in plugin_pyprojects.items():
         assert pyproject["project"]["name"] == f"karenina-{folder}"
