@@ -10,5 +10,5 @@ SHARED = importlib.util.spec_from_file_location("tests_conftest", Path(__file__)
 assert SHARED is not None
 _shared: Any = importlib.util.module_from_spec(SHARED)
 SHARED.loader.exec_module(_shared)  # type: ignore[union-attr] # a file that is there has a loader
-forking = _shared.forking
-"""Processes of the command line that need not import anything."""
+forking, long = _shared.forking, _shared.long
+"""Processes of the command line that need not import anything; whether the full forms of tests are wanted."""

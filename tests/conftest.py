@@ -185,13 +185,12 @@ def _module(file: Path) -> Any:
 def forking(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Starts processes of the command line that need not import anything: one for all tests, also those of plugins."""
     if (started := pytestconfig.pluginmanager.get_plugin("karenina-forking")) is None:
-        started = _forking(tmp_path_factory.mktemp("warm"))
-        pytestconfig.add_cleanup(lambda: started.__exit__())
+        started = _forking(tmp_path_factory.mktemp("warm"), pytestconfig)
         pytestconfig.pluginmanager.register(started, "karenina-forking")
     return started
 
 
-def _forking(folder: Path) -> Any:
+def _forking(folder: Path, pytestconfig: pytest.Config) -> Any:
     from karenina_core.testing import ScriptedServer
 
     world = _of_faults("run_world")
@@ -201,6 +200,7 @@ def _forking(folder: Path) -> Any:
         run = str(folder / "run")
         words = [["verify", str(benchmark), "--config", str(config), "--out", run], ["resume", run], ["doctor", run]]
         started = _of_faults("forking").Forking(*words).__enter__()
+        pytestconfig.add_cleanup(started.__exit__)
         assert started.start("--version").wait() == 0, "the commands before have been carried out"
     return started
 

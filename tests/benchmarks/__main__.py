@@ -78,6 +78,8 @@ def main() -> int:
         "--share-imports", action="store_true", help="see quickly whether all can be measured: numbers mean nothing"
     )
     options = parser.parse_args()
+    if options.share_imports and options.check:
+        parser.error("numbers of --share-imports mean nothing: measure without it to --check")
     if options.share_imports:
         share_imports()
     load, cpus = os.getloadavg()[0], os.cpu_count()
@@ -95,6 +97,7 @@ def main() -> int:
             "machine": platform.machine(),
             "rounds": options.rounds,
             "load": load,
+            "imports_shared": options.share_imports,
             "yardstick": {"here": piece, "reference": REFERENCE},
             "rows": [{**asdict(row), "here": row.here, "pieces": row.pieces, "verdict": row.verdict} for row in rows],
         }

@@ -34,7 +34,8 @@ def estimate_rows(items: int, rounds: int) -> list[Row]:
             turns.append(yardstick().cpu)
             seen.append(took(partial(_estimate, workload, path, items)).cpu)
     detail = f"{items} items, read and prepared"
-    return [Row("verify --estimate", median(seen), BUDGET, detail=detail, yardstick=median(turns))]
+    budget = BUDGET * items / 10_000
+    return [Row("verify --estimate", median(seen), budget, detail=detail, yardstick=median(turns))]
 
 
 def _estimate(workload: Workload, path: Path, items: int) -> None:

@@ -18,7 +18,7 @@ from .workload import REPOSITORY
 __all__ = ["KILLED", "measured", "share_imports"]
 
 KILLED = 9
-"""The exit code of a process that ends without a word when it has told its numbers."""
+"""The exit code of a process that ends without a word when it has printed its numbers."""
 WARM = f"{__package__}.warm"
 _sharing = multiprocessing.get_context("forkserver")
 _shares = False

@@ -107,9 +107,10 @@ class Forking:
         threads; otherwise it is gone with the command."""
         self._begun += 1
         err = Path(self._folder.name) / str(self._begun)
-        told: dict[str, Any] = {"words": list(map(str, words)), "err": str(err), "prelude": prelude, "ends": ends}
-        told |= {"folder": str(folder or Path.cwd()), "environment": dict(environment or os.environ)}
-        self._to.write(json.dumps(told).encode() + b"\n")
+        wanted: dict[str, Any] = {"words": list(map(str, words)), "err": str(err), "prelude": prelude, "ends": ends}
+        wanted |= {"folder": str(folder or Path.cwd())}
+        wanted |= {"environment": dict(os.environ if environment is None else environment)}
+        self._to.write(json.dumps(wanted).encode() + b"\n")
         self._to.flush()
         deadline = time.monotonic() + PATIENCE
         while (answer := self._answer(deadline - time.monotonic())) is not None:

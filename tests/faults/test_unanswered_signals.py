@@ -56,7 +56,7 @@ def begun(forking: Any, folder: Path, marker: Path, stuck: str) -> Any:
     command = ["verify", file, "--trust", "--manual-traces", answers, "--answering-interface", "manual"]
     judge = ["--parsing-model", "nobody", "--parsing-interface", "openai_endpoint"]
     address = ["--parsing-base-url", "http://127.0.0.1:9/v1", "--concurrency", "1", "--out", folder]
-    return forking.start(*command, *judge, *address)
+    return forking.start(*command, *judge, *address, ends=True)
 
 
 def wait_for(marker: Path, process: Any) -> None:

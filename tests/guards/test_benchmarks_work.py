@@ -4,6 +4,7 @@ they are is no test: times are for a machine that has nothing else to do, and co
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -104,7 +105,7 @@ def test_the_table_and_the_document(repository: Path, tmp_path: Path) -> None:
         "report, of an item": 3,
         "report, making an item": 1,
         "report, memory": None,
-        "verify --estimate": 2000.0,
+        "verify --estimate": 10.0,
         "run, sandboxed by trusted": 1.3,
         "run, sandboxed": None,
         "run, trusted": None,
@@ -141,13 +142,13 @@ def test_exports_are_measured_and_read_back(repository: Path) -> None:
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Judged:
-    """`judged(*rows)`: the budget here and the verdict of every row, whose yardsticks are told as multiples of the
+    """`judged(*rows)`: the budget here and the verdict of every row, whose yardsticks are given as multiples of the
     reference; the exit code of the check, and what it says on stderr."""
     monkeypatch.setattr("sys.argv", ["benchmarks", "--check", "--only", "item"])
 
-    def check(*told: dict[str, Any]) -> tuple[list[Any], int, str]:
+    def check(*given: dict[str, Any]) -> tuple[list[Any], int, str]:
         rows = []
-        for number, row in enumerate(told):
+        for number, row in enumerate(given):
             piece = row["yardstick"] * REFERENCE if "yardstick" in row else None
             rows.append(Row(**{"name": f"row {number}", **row, "yardstick": piece}))
         monkeypatch.setitem(vars(benchmarks)["GROUPS"], "item", lambda options: rows)
@@ -179,3 +180,18 @@ def test_no_machine_waits_faster_and_none_has_more_memory(judged: Judged) -> Non
     assert (code, said) == (0, "")
     rows, code, _ = judged({**waits, "yardstick": 1.0})
     assert (rows, code) == ([[800.0, "OVER"]], 1)
+
+
+def test_what_is_measured_in_a_process_of_its_own_is_a_program(repository: Path) -> None:
+    """With shared imports none of them is started as one."""
+    files = {file.stem: file.read_text("utf-8") for file in (repository / "tests" / "benchmarks").glob("*.py")}
+    named = {name for text in files.values() for name in re.findall(r'\bmeasured\("(\w+)"', text)}
+    assert {"memory", "reports", "resume", "templates", "throughput"} <= named
+    for name in named:
+        assert files[name].endswith('if __name__ == "__main__":\n    main()\n'), name
+
+
+def test_numbers_of_shared_imports_are_not_checked(repository: Path) -> None:
+    command = [sys.executable, "-m", "tests.benchmarks", "--share-imports", "--check"]
+    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, "measure without it to --check" in ran.stderr) == (2, True)

@@ -19,7 +19,7 @@ THREADS = 5
 """The caller's, the loop's, the one that writes the journal, the one that tells of stalls, and one that loads the
 template, of which the run that is counted has one: however many items there are, none of them has one of its own."""
 KEPT = 400
-"""Bytes per item that a run with a directory may hold at its end; a result has ten thousand. Measured are 250 to 320: a
+"""Bytes per item that a run with a directory may hold at its end; a result has ten thousand. Measured are 240 to 320: a
 hundred are the row that each replicate has in the summary, others the buffers of rows that are just being packed."""
 LEFT = 2
 """Objects that one more question with a template of its own may leave to the collector. Measured are 0 to 0.5; where

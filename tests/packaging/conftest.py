@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -186,7 +187,7 @@ def installed(
     wheels: Path, projects: dict[str, Path], strangers: list[Path], shared: Path, by_pip: Callable[..., Path]
 ) -> dict[str, Distribution]:
     """`{name: distribution}` of an environment into which pip has installed, at once, all that it can without a
-    network. Nobody runs anything there: other environments take from it."""
+    network. Nothing is run there: other environments take from it."""
     available = {normal(path.name.partition("-")[0]) for path in wheels.glob("*.whl")}
     needs = dict(map(_needed, (*projects.values(), *strangers)))
     while more := {name for name, needed in needs.items() if needed <= available} - available:
@@ -243,7 +244,9 @@ def placed(found: Distribution, packages: Path, scripts: Path | None = None) -> 
                 compiled.symlink_to(source.parent / "__pycache__")
             try:
                 target.hardlink_to(source)
-            except OSError:  # on another disk
+            except OSError as error:
+                if error.errno != errno.EXDEV:  # what is on another disk cannot be linked
+                    raise
                 shutil.copy2(source, target)
 
 

@@ -1,6 +1,6 @@
 """The packages of examples/plugins keep their promises and work together; without one, what is missing is said.
 
-They are installed from wheels, beside wheels of karenina.
+They are in environments with what is in wheels of them and of karenina.
 """
 
 from __future__ import annotations

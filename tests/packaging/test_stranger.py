@@ -20,7 +20,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def venv(fresh: Callable[..., Path]) -> Path:
-    """An environment with karenina and the stranger's package, all installed from wheels."""
+    """An environment with karenina and the stranger's package, all from wheels."""
     return fresh("karenina-stranger-wordcount")
 
 

@@ -33,7 +33,7 @@ def shell(venv: Path, run: Run, sources: list[Path], tmp_path: Path) -> Callable
         "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": " ".join(map(str, sources)),
-        "PIP_NO_COMPILE": "0",  # `--no-compile`: little of what builds a package is run
+        "PIP_NO_COMPILE": "0",  # pip reads it as `--no-compile`: little of what builds a package is run
     }
     return lambda line: run(["bash", "-c", f"{line} 2>&1"], tmp_path, **settings).stdout
 

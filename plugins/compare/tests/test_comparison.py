@@ -330,10 +330,10 @@ def test_the_rows_of_a_comparison_are_one_family() -> None:
                zip(screened.rows, comparison.rows, strict=True))  # fmt: skip
 
 
-def test_false_alarms_stay_rare_in_whole_comparisons_of_many_traits(pytestconfig: pytest.Config) -> None:
+def test_false_alarms_stay_rare_in_whole_comparisons_of_many_traits(long: bool) -> None:
     """Six traits that did not change, eighty times; half as often in the short form."""
     rng = np.random.default_rng(21)
-    raw, alarms, times = 0, 0, 80 if pytestconfig.getoption("--long", default=False) else 40
+    raw, alarms, times = 0, 0, 80 if long else 40
     for _ in range(times):
         sides = [
             [traits(f"q{place}", values) for place, values in enumerate(rng.integers(0, 11, (12, 6)).tolist())]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -40,15 +42,19 @@ def script() -> Mapping[str, Mapping[str, Any]]:
     return loaded
 
 
+def surroundings(**variables: object) -> dict[str, str]:
+    """The environment without settings and keys, and with these variables."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
+    kept = {name: value for name, value in kept.items() if not name.upper().endswith(("_KEY", "_TOKEN"))}
+    return kept | {name: str(value) for name, value in variables.items()}
+
+
 @pytest.fixture(scope="session")
 def execute(forking: Any) -> Callable[..., CompletedProcess[str]]:
     """`execute(folder, "demo", ..., KARENINA_DISABLE="x")`: the command in a folder, without key and network."""
 
     def done(folder: Path, *words: object, **environment: object) -> CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
-        kept = {name: value for name, value in kept.items() if not name.upper().endswith(("_KEY", "_TOKEN"))}
-        kept |= {name: str(value) for name, value in environment.items()}
-        ran = forking.start(*words, prelude=FORBID, folder=folder, environment=kept)
+        ran = forking.start(*words, prelude=FORBID, folder=folder, environment=surroundings(**environment))
         return CompletedProcess(words, ran.wait(60), ran.stdout, ran.stderr)
 
     return done
@@ -61,12 +67,15 @@ def karenina(execute: Callable[..., CompletedProcess[str]], tmp_path: Path) -> C
 
 
 @pytest.fixture(scope="session")
-def demo(
-    execute: Callable[..., CompletedProcess[str]], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, CompletedProcess[str]]:
-    """An empty folder, and the demo as it ran there."""
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CompletedProcess[str]]:
+    """An empty folder, and the demo as it ran there in a process that is guarded before it imports anything."""
     folder = tmp_path_factory.mktemp("demo")
-    return folder, execute(folder, "demo")
+    program = f"{FORBID}\nfrom karenina_cli import main\nmain()"
+    command = [sys.executable, "-c", program, "demo"]
+    ran = subprocess.run(
+        command, cwd=folder, env=surroundings(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
+    return folder, ran
 
 
 @pytest.fixture

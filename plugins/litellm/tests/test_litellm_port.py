@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -486,18 +487,24 @@ def test_without_a_server_of_ones_own_the_providers_variables_count(
     assert "Bearer sk-from-the-environment" in sent[0]
 
 
-def test_what_servers_are_trusted_by_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Once for each setting of the environment, not for each client."""
+def test_what_servers_are_trusted_by_is_read_once_and_when_it_has_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not for each client."""
     read: list[dict[str, Any]] = []
-    real = ssl.create_default_context
+    real, own = ssl.create_default_context, tmp_path / "own.pem"
     monkeypatch.setattr(ssl, "create_default_context", lambda **named: read.append(named) or real())
-    library._certificates.cache_clear()
-    for own in ("", "", str(tmp_path / "own.pem"), ""):
-        monkeypatch.setenv("SSL_CERT_FILE", own)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    monkeypatch.setenv("SSL_CERT_FILE", str(own))
+    for text in ("one", "one", "another"):
+        if not own.exists() or own.read_text("utf-8") != text:
+            own.write_text(text, "utf-8")
+            os.utime(own, ns=(len(text), len(text)))
         library.endpoint_client("http://127.0.0.1:9/v1", {}, "k")
-    assert len(read) == 2
-    assert read[1] == {"cafile": str(tmp_path / "own.pem")}
-    library._certificates.cache_clear()
+    assert read == [{"cafile": str(own)}] * 2
+    monkeypatch.delenv("SSL_CERT_FILE")
+    library.endpoint_client("http://127.0.0.1:9/v1", {}, "k")
+    assert len(read) == 3
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])

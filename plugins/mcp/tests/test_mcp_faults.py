@@ -231,7 +231,9 @@ for line in sys.stdin:
             traceback.print_exc()
             print(flush=True)
         os._exit(0)
-    os.waitpid(process, 0)
+    status = os.waitpid(process, 0)[1]
+    if status:
+        print("ended with", os.waitstatus_to_exitcode(status), flush=True)
 """
 
 

@@ -403,8 +403,8 @@ STRUCTURE = ("landmark-one-main", "heading-order", "label", "region", "page-has-
 def test_no_rule_of_accessibility_is_broken(
     visit: Open, request: pytest.FixtureRequest, which: str, scheme: str
 ) -> None:
-    """axe-core, by Deque: landmarks, headings, names, tables, and the contrast of every text. In the dark only colours
-    are others."""
+    """axe-core, by Deque: landmarks, headings, names, tables, and the contrast of every text. The dark scheme
+    differs only in colours."""
     axe = pytest.importorskip("axe_playwright_python", reason=NEEDS)
     shown = visit(request.getfixturevalue(which), color_scheme=scheme).page
     shown.locator(".item > summary").nth(1).click()

@@ -117,9 +117,3 @@ def world() -> Callable[..., World]:
         )
 
     return make
-
-
-@pytest.fixture(scope="session")
-def long(pytestconfig: pytest.Config) -> bool:
-    """Whether tests that have a short form do all that they can: `pytest --long`."""
-    return bool(pytestconfig.getoption("--long", default=False))

@@ -814,16 +814,17 @@ def unchanged(setting: Setting, of_model: bool) -> Hashable:
     return setting.script, *given, setting.count, setting.rubric, setting.plugins, setting.priced, of_model
 
 
-BEFORE: dict[Hashable, tuple[Seen, Seen]] = {}
-"""Two runs of each kind."""
+BEFORE: dict[Hashable, Seen] = {}
+AGAIN: dict[Hashable, Seen] = {}
+"""A run of each kind before a change, and one after the first change: a setting holds for its own run alone."""
 
 
 def differs(setting: Setting, *given: Any, of_model: bool) -> None:
-    if (kind := unchanged(setting, of_model)) not in BEFORE:
-        one, other = (run(setting, setting.frm, *given, of_model=of_model) for _ in range(2))
-        BEFORE[kind] = one, other
-    before, again = BEFORE[kind]
+    kind = unchanged(setting, of_model)
+    before = BEFORE.get(kind) or run(setting, setting.frm, *given, of_model=of_model)
     after = run(setting, setting.to, *given, of_model=of_model)
+    again = AGAIN.get(kind) or run(setting, setting.frm, *given, of_model=of_model)
+    BEFORE[kind], AGAIN[kind] = before, again
     assert setting.see(before) != setting.see(after), f"{setting.name} should be seen in {setting.where}"
     assert setting.see(before) == setting.see(again), "what is looked at changes by itself"
 
@@ -893,15 +894,15 @@ def depends_on(
 
 
 KNOWN: dict[Hashable, tuple[Any, Any]] = {}
-"""What runs of each kind depend on, found twice."""
+"""What runs of each kind depend on, before the first change and after it."""
 
 
 def noticed(setting: Setting, *given: Any, of_model: bool) -> bool:
-    if (kind := unchanged(setting, of_model)) not in KNOWN:
-        one, other = (depends_on(setting, setting.frm, *given, of_model=of_model) for _ in range(2))
-        KNOWN[kind] = one, other
-    before, again = KNOWN[kind]
+    kind = unchanged(setting, of_model)
+    before, again = KNOWN.get(kind) or (depends_on(setting, setting.frm, *given, of_model=of_model), None)
     now = depends_on(setting, setting.to, *given, of_model=of_model)
+    again = again or depends_on(setting, setting.frm, *given, of_model=of_model)
+    KNOWN[kind] = before, again
     if isinstance(before, str) or isinstance(now, str):
         return bool(before != now)
     assert differences(before, again) == []

@@ -83,7 +83,7 @@ def resumed(here: Any, folder: Path, config: Any = None, **options: Any) -> Veri
 
 
 WHOLE: dict[int, tuple[Any, int]] = {}
-"""What runs told that were not interrupted, and how many answers they asked for, by the number of replicates."""
+"""What is on the disk after runs that were not interrupted, and how many answers they asked for, by replicates."""
 
 
 @settings(

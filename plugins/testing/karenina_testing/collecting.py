@@ -9,7 +9,7 @@ import pytest
 
 from karenina_core.errors import KareninaError
 
-from .checks import BrokenPromise, Check
+from .checks import BrokenPromise, Check, attempt
 from .examples import examples_of_profile, remembering, seeded
 from .plugins import plugin_checks
 
@@ -51,6 +51,7 @@ def run_check(check: Check, config: pytest.Config) -> None:
     __tracebackhide__ = True
     seed = config.getoption("--hypothesis-seed", None)
     message = ""
+    attempt(check.prepare)  # before anything is seeded: choices that hypothesis keeps are of the same items each time
     try:
         with remembering(), seeded(int(seed) if seed not in (None, "random") else None):
             check.run()

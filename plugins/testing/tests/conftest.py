@@ -91,12 +91,6 @@ def stranger(load: Callable[[Path], ModuleType]) -> ModuleType:
     return load(STRANGER)
 
 
-@pytest.fixture(scope="session")
-def long(pytestconfig: pytest.Config) -> bool:
-    """Whether tests that have a short form do all that they can: `pytest --long`."""
-    return bool(pytestconfig.getoption("--long", default=False))
-
-
 @pytest.fixture
 def site(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """`site(name, source, group="karenina.plugins")`: the environment of a process in which a module is installed as a

@@ -152,14 +152,20 @@ def test_declared_options_are_used(site: Site, tmp_path: Path) -> None:
     assert "remove 'Counted.odd_input' from expected_failures" in verdicts(ran)["Counted.odd_input"]["change"]
 
 
-def test_seeds_give_other_examples_and_the_same_ones_again(site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("source", "seen", "check"),
+    [(PRIMITIVE, "ascii(extracted)", "Planted.errors"), (STAGE, "ascii(words)", "Counted.typed_output")],
+    ids=["a primitive", "items of a stage"],
+)
+def test_seeds_give_other_examples_and_the_same_ones_again(
+    source: str, seen: str, check: str, site: Site, tmp_path: Path
+) -> None:
     notes = tmp_path / "notes"
-    fault = f"open({str(notes)!r}, 'a').write(ascii(extracted) + ' ')"
-    environment = site("planted", PRIMITIVE.format(fault=fault))
+    environment = site("planted", source.format(fault=f"open({str(notes)!r}, 'a').write({seen} + ' ')"))
     drawn = []
     for seed in ("1", "2", "1"):
         notes.write_text("", "utf-8")
-        ran = typed(environment, "planted", "-k", "Planted.errors", "--seed", seed, "--examples", "9", cwd=tmp_path)
+        ran = typed(environment, "planted", "-k", check, "--seed", seed, "--examples", "9", cwd=tmp_path)
         assert f"0 broken (--seed {seed}, --examples 9)" in ran.stdout
         drawn.append(notes.read_text("utf-8"))
     assert drawn[0] == drawn[2] != drawn[1]

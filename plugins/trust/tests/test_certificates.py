@@ -472,11 +472,6 @@ def test_a_reading_that_fits_no_field_and_a_changed_template_are_named(
         Templates(replayed.path, tmp_path / "other.jsonld").passes(result, "dose", 200)
 
 
-@pytest.fixture(scope="session")
-def long(pytestconfig: pytest.Config) -> bool:
-    return bool(pytestconfig.getoption("--long", default=False))
-
-
 def test_sample_takes_strata_and_questions_from_the_plan() -> None:
     found = table([1, 0, 1, 0], {0: 1.0, 1: 0.0}, ["a", "a", "b", "b"], ["x", "y", "x", "y"])
     sample: Sample = found.sample()

@@ -76,11 +76,6 @@ def covers(interval: Interval | None, truth: float) -> bool:
     return interval is not None and interval.low <= truth <= interval.high
 
 
-@pytest.fixture
-def long(pytestconfig: pytest.Config) -> bool:
-    return bool(pytestconfig.getoption("--long", default=False))
-
-
 def margin(draws: int) -> float:
     """Beside the two points that are promised: three standard errors of the simulation."""
     return 0.02 + 3 * (0.95 * 0.05 / draws) ** 0.5

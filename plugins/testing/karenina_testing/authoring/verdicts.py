@@ -67,7 +67,7 @@ def verdicts(request: Request, progress: Callable[[str], None] = lambda name: No
             running = ""
             before = len(found)
             for message in _messages(
-                {**asdict(request), "done": list(found)}, said, request.seconds + PREPARING + GRACE
+                {**asdict(request), "done": list(found)}, said, 2 * request.seconds + PREPARING + GRACE
             ):
                 if "failed" in message:
                     raise PluginError(message["failed"])

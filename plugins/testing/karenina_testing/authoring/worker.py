@@ -23,7 +23,8 @@ from ..watch.source_lines import line_of_error
 
 Tell = Callable[..., None]
 PREPARING = 10.0
-"""Seconds more for making the checks of a plugin, or what they examine, than for each of them: chosen."""
+"""Seconds that making the checks of a plugin, or what one of them examines, may take beyond the limit of a check.
+Chosen."""
 PROGRAM = "karenina_testing.authoring.worker"
 
 

@@ -42,8 +42,8 @@ from .inputs import StageInput
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
-PLAIN = ("declaration", "light_import")
-"""Checks for which nothing is drawn at random."""
+PLAIN = (*DECLARED, "light_import")
+"""Checks that run the stage on nothing."""
 ASK_BEFORE_USE = "ask context.has_artifact(key) before using an artifact: an earlier stage may have been skipped"
 
 

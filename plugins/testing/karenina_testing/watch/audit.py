@@ -143,7 +143,9 @@ def construction_events(
     name = importable(factory)
     if name and all(type(argument) in (str, type(None)) or importable(type(argument)) for argument in arguments):
         pickled = base64.b64encode(pickle.dumps(arguments)).decode("ascii")
-        return _constructed(name, file_of(factory), pickled, tuple(watched), method, files)
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+        surroundings = (*sys.path, *sorted(inherited.items()))
+        return _constructed(name, file_of(factory), pickled, tuple(watched), method, files, surroundings)
     act = getattr(make(), method) if method else make
     with watching(watched, files=files) as seen:
         act()
@@ -152,9 +154,9 @@ def construction_events(
 
 @functools.cache
 def _constructed(
-    factory: str, file: str | None, arguments: str, watched: tuple[str, ...], method: str, files: bool
+    factory: str, file: str | None, arguments: str, watched: tuple[str, ...], method: str, files: bool, _: object
 ) -> Mapping[str, str]:
-    """`file` tells apart what has the same name."""
+    """Asked once. `file` tells apart what has the same name; the last argument, what the interpreter inherits."""
     question = {"do": "construct", "factory": factory, "arguments": arguments, "watched": watched}
     return _asked({**question, "method": method, "files": files})
 
