@@ -113,8 +113,7 @@ def _places() -> Iterator[tuple[str, int]]:
     """Where the environment says that certificates are, and when that was changed."""
     for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         path = os.environ.get(variable, "")
-        with suppress(OSError):
-            yield path, os.stat(path).st_mtime_ns
+        yield path, os.stat(path).st_mtime_ns if os.path.exists(path) else 0  # reading a missing one says so
 
 
 @lru_cache(maxsize=1)

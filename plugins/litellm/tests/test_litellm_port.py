@@ -505,6 +505,9 @@ def test_what_servers_are_trusted_by_is_read_once_and_when_it_has_changed(
     monkeypatch.delenv("SSL_CERT_FILE")
     library.endpoint_client("http://127.0.0.1:9/v1", {}, "k")
     assert len(read) == 3
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    library.endpoint_client("http://127.0.0.1:9/v1", {}, "k")
+    assert read[3:] == [{"cafile": str(tmp_path / "missing.pem")}], "it is read, and not passed over"
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
