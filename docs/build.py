@@ -201,7 +201,7 @@ def _entry(package: str, name: str, thing: object) -> str:
 def warnings(source: Path, output: Path, doctrees: Path) -> list[str]:
     """Build the site. Returns what Sphinx warns of, a line each."""
     said = io.StringIO()
-    gc.disable()  # the trees of all pages, 0.9 GB, are kept to the end: to look for garbage in them is a third of the time
+    gc.disable()  # all pages are kept as trees, 0.9 GB: to look for garbage in them is a third of the time
     Sphinx(source, None, output, doctrees, "html", SETTINGS, status=None, warning=said, freshenv=True).build(True)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", said.getvalue())
     return [line for line in plain.replace(f"{source}{os.sep}", "").splitlines() if line]

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 PICTURE = Path(__file__).parent / "pictures" / "report.png"
 SIZE = {"width": 1200, "height": 680}
@@ -22,19 +22,23 @@ COLOURS = 48
 
 def main(picture: Path = PICTURE) -> None:
     karenina = Path(sys.executable).with_name("karenina")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         run = Path(folder, "run")
         subprocess.run([karenina, "demo", "--quiet", "--out", run], check=True, stdout=subprocess.DEVNULL)
         subprocess.run([karenina, "report", run], check=True, stdout=subprocess.DEVNULL)
-        with sync_playwright() as playwright:
-            program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-            page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type] # a dict of these two keys
-            page.goto((run / "report.html").as_uri())
-            taken = Image.open(io.BytesIO(page.screenshot()))
-            browser.close()
-    taken.convert("RGB").quantize(COLOURS).save(picture, optimize=True)
+        program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        take(browser, run / "report.html", picture)
+        browser.close()
     print(f"{picture}: {picture.stat().st_size} bytes")
+
+
+def take(browser: Browser, report: Path, picture: Path) -> None:
+    page = browser.new_page(viewport=SIZE)  # type: ignore[arg-type] # a dict of these two keys
+    page.goto(report.as_uri())
+    taken = Image.open(io.BytesIO(page.screenshot()))
+    page.close()
+    taken.convert("RGB").quantize(COLOURS).save(picture, optimize=True)
 
 
 if __name__ == "__main__":
