@@ -180,7 +180,7 @@ def on_http() -> Iterator[Callable[[str], str]]:
 
 @pytest.mark.parametrize("way", ["program", "streamable", "sse"])
 def test_the_work_with_a_real_server_is_the_answer(runs: Runs, on_http: Callable[[str], str], way: str) -> None:
-    servers = {"tools": program("tools_on_stdio.py", runs.pids) if way == "program" else on_http(way)}
+    servers = runs.tools if way == "program" else {"tools": on_http(way)}
     ran = runs(turns(calling(ADD, ("slow", {"seconds": 0.1}), ("add", {"a": "two"})), DONE), servers)
     answer = ran.result.generation
     assert str(ran.result.outcome) == "passed"
@@ -241,7 +241,7 @@ def test_a_model_that_never_stops_calling_fails_the_verdict_and_keeps_its_trace(
     [
         (("die", {}), "the connection to the server of this tool broke during the call"),
         (("freeze", {}), "the tool gave no answer within 1 s"),
-        (("large", {"characters": 30 * 1024**2}), "longer than 4 MB and was not read; ask for less"),
+        (("large", {"characters": 6 * 1024**2}), "longer than 4 MB and was not read; ask for less"),
         (("fail", {}), "fail"),
     ],
     ids=["dies", "hangs", "huge", "fails"],
@@ -263,11 +263,11 @@ def test_a_fault_of_a_server_is_told_to_the_model_which_goes_on(
 
 
 def test_what_a_server_prints_costs_nothing(runs: Runs) -> None:
-    long = ("large", {"characters": 3 * 1024**2})
-    noise = [long, ("babble", {"kind": "lines"}), ("babble", {"kind": "bytes"}), ("noise", {"megabytes": 30})]
+    long = ("large", {"characters": 1024**2})
+    noise = [long, ("babble", {"kind": "lines"}), ("babble", {"kind": "bytes"}), ("noise", {"megabytes": 5})]
     ran = runs(turns(*(calling(call) for call in noise), DONE))
     (text, failed), *rest = ran.told
-    assert text.endswith("\n[cut: these are the first 100000 of 3145728 characters]")
+    assert text.endswith("\n[cut: these are the first 100000 of 1048576 characters]")
     assert len(text) < 100_100
     assert not failed
     assert [content.splitlines()[0] for content, _ in rest] == ["done"] * 3

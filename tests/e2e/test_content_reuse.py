@@ -179,7 +179,7 @@ def ledger_holds(results: VerificationResultSet) -> None:
 def test_editing_one_of_ten_traits_that_are_asked_one_by_one_costs_one_call_an_item(
     made: Callable[..., World], long: bool
 ) -> None:
-    world, items = made(), 1000 if long else 20
+    world, items = made(), 1000 if long else 5
     config = world.config(rubric_evaluation_strategy="sequential", evaluation_mode="template_and_rubric")
     before = world.run(questions(items).with_rubric(rubric()), config)
     assert len(world.asked) == 12 * items
@@ -391,15 +391,15 @@ def test_a_run_is_reused_while_it_goes_on(made: Callable[..., World]) -> None:
 
     async def both() -> None:
         one = asyncio.create_task(
-            questions(40).arun_verification(world.config(concurrency=1), run_dir=first, app=world.app)
+            questions(16).arun_verification(world.config(concurrency=1), run_dir=first, app=world.app)
         )
-        await asyncio.to_thread(world.server.wait_for, 20)
+        await asyncio.to_thread(world.server.wait_for, 12)
         begun.append(await questions(5).arun_verification(world.config(), run_dir=second, reuse=[first], app=world.app))
         await one
 
     asyncio.run(both())
     assert begun[0].get_summary()["reused_calls"] == 10
-    assert world.server.count == 80
+    assert world.server.count == 32
 
 
 def test_failures_of_another_run_are_not_reused(made: Callable[..., World]) -> None:

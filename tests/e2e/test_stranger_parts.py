@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "packages" / "readability"
-KARENINA = ("-c", "from karenina_cli import main; main()")
 ANSWER = "It binds BCL-2. That is a protein of the outer membrane."
 LENGTHS = {"It binds BCL-2": 3, "That is a protein of the outer membrane": 8}
 FEED = {
@@ -51,10 +50,10 @@ FEED = {
     ],
 }
 READ = """
-import json, sys
+import json
 from karenina_core import VerificationResult
 from karenina_core.values.convert import structure, unstructure
-line = open(sys.argv[1], encoding="utf-8").readline()
+line = open("run/results.jsonl", encoding="utf-8").readline()
 result = structure(json.loads(line), VerificationResult)
 again = json.dumps(unstructure(result))
 print(json.dumps([type(result.readability).__name__, json.loads(again) == json.loads(line)]))
@@ -72,62 +71,66 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory, site: Path) -> Callable[..., str]:
-    """`python(site, *words)`: what a process prints that finds the packages of `site` too; a run is there."""
-    folder = tmp_path_factory.mktemp("run")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(scope="module")
+def python(folder: Path, site: Path, forking: Any) -> Callable[..., str]:
+    """`python(site, *words, code="")`: what a process of the command prints, or of some code, that finds the packages
+    of `site` too; a run is there."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTHON"))}
 
-    def run(site: Path | None, *words: str | Path) -> str:
-        ran = subprocess.run(
-            [sys.executable, *map(str, words)],
-            cwd=folder,
-            env=kept if site is None else {**kept, "PYTHONPATH": str(site)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert ran.returncode == 0, f"{words} exited with {ran.returncode}\n{ran.stdout}{ran.stderr}"
-        return ran.stdout
+    def run(site: Path | None, *words: str, code: str = "") -> str:
+        environment = kept if site is None else {**kept, "PYTHONPATH": str(site)}
+        prelude = f"{code}\nraise SystemExit(0)" if code else ""
+        ran = forking.start(*words, prelude=prelude, folder=folder, environment=environment)
+        assert ran.wait() == 0, f"{words} {ran.stdout}{ran.stderr}"
+        printed: str = ran.stdout
+        return printed
 
     (folder / "readable.jsonld").write_text(json.dumps(FEED), "utf-8")
     (folder / "answers.json").write_text(json.dumps({"target": ANSWER}), "utf-8")
     options = ("--mode", "rubric_only", "--out", "run", "--quiet", "--answering-interface", "manual")
-    run(site, *KARENINA, "verify", "readable.jsonld", *options, "--manual-traces", "answers.json")
+    run(site, "verify", "readable.jsonld", *options, "--manual-traces", "answers.json")
     return run
 
 
-def saved(python: Callable[..., str], site: Path | None) -> dict[str, Any]:
-    return dict(json.loads(python(site, "-c", "print(open('run/results.jsonl', encoding='utf-8').readline())")))
-
-
-def test_its_stage_fills_it(site: Path, python: Callable[..., str]) -> None:
-    result = saved(python, site)
+@pytest.mark.usefixtures("python")
+def test_its_stage_fills_it(folder: Path) -> None:
+    result = json.loads((folder / "run" / "results.jsonl").read_text("utf-8"))
     assert result["readability"] == {"sentence_lengths": LENGTHS, "longest_sentence": 8}
     assert result["extensions"] == {}
     assert result["rubric"]["regex_trait_scores"] == {"Names the target": True}
 
 
-def test_it_is_read_again_as_its_class_and_without_its_package_as_it_is(site: Path, python: Callable[..., str]) -> None:
-    assert json.loads(python(site, "-c", READ, "run/results.jsonl")) == ["ReadabilityPart", True]
-    assert json.loads(python(None, "-c", READ, "run/results.jsonl")) == ["dict", True]
+def test_it_is_read_again_as_its_class_and_without_its_package_as_it_is(
+    site: Path, folder: Path, python: Callable[..., str]
+) -> None:
+    """By an interpreter that starts: which classes parts of results have is looked up once for a process."""
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    started = subprocess.run(
+        [sys.executable, "-c", READ], cwd=folder, env=environment, check=True, capture_output=True, timeout=60
+    )
+    assert json.loads(started.stdout) == ["ReadabilityPart", True]
+    assert json.loads(python(None, code=READ)) == ["dict", True]
 
 
 @pytest.mark.parametrize("installed", [True, False], ids=["installed", "not installed"])
-def test_it_is_shown_and_exported(site: Path, python: Callable[..., str], installed: bool) -> None:
+def test_it_is_shown_and_exported(site: Path, folder: Path, python: Callable[..., str], installed: bool) -> None:
     here = site if installed else None
-    shown = python(here, *KARENINA, "show", "run", "target")
+    shown = python(here, "show", "run", "target")
     assert "readability.longest_sentence" in shown
     name = f"table-{installed}.csv"
-    python(here, *KARENINA, "export", "run", "-o", name)
-    text = python(here, "-c", f"print(open({name!r}, encoding='utf-8').read())")
+    python(here, "export", "run", "-o", name)
+    text = (folder / name).read_text("utf-8")
     (row,) = csv.DictReader(text.strip().splitlines())
     assert row["readability.longest_sentence"] == "8"
     assert json.loads(row["readability.sentence_lengths"]) == LENGTHS
 
 
 def test_it_is_listed_with_its_owner(site: Path, python: Callable[..., str]) -> None:
-    found = json.loads(python(site, *KARENINA, "plugins", "--json"))
+    found = json.loads(python(site, "plugins", "--json"))
     listed = {part["name"]: part for part in found["result_parts"]}
     assert listed["readability"] == {
         "name": "readability",

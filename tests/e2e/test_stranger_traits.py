@@ -1,6 +1,6 @@
 """A trait type of a package from elsewhere: installed beside karenina, it is read, scored, shown and saved.
 
-The package is built to a wheel and installed into a folder that is added to the path of the processes that are started
+The package is built to a wheel and unpacked into a folder that is added to the path of the processes that are started
 here: found by its metadata alone, as any installed package. Nothing is downloaded.
 """
 
@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,43 +79,36 @@ FEED = {
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of installed packages that has the stranger's one."""
     folder = tmp_path_factory.mktemp("stranger")
-    wheels, site = folder / "wheels", folder / "site"
-
-    def run(*words: str | Path) -> None:
-        command = [sys.executable, "-m", *map(str, words)]
-        subprocess.run(command, cwd=PACKAGE, check=True, capture_output=True, timeout=60)
-
-    run("hatchling", "build", "-t", "wheel", "-d", wheels)
-    options = ("--quiet", "--no-index", "--no-deps", "--disable-pip-version-check")
-    run("pip", "install", *options, "--target", site, next(wheels.glob("*.whl")))
-    return site
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=PACKAGE, check=True, capture_output=True, timeout=60)
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        wheel.extractall(folder / "site")
+    return folder / "site"
 
 
 @pytest.fixture
-def python(tmp_path: Path) -> Callable[..., str]:
-    """`python(site, *words)`: what a process prints that finds the packages of `site` too; it must succeed."""
+def python(tmp_path: Path, forking: Any) -> Callable[..., str]:
+    """`python(site, *words, code="")`: what a process of the command prints, or of some code, that finds the packages
+    of `site` too; it must succeed."""
     (tmp_path / "citations.jsonld").write_text(json.dumps(FEED, indent=2), "utf-8")
     (tmp_path / "answers.json").write_text(json.dumps(ANSWERS), "utf-8")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTHON"))}
 
-    def run(site: Path | None, *words: str | Path) -> str:
-        ran = subprocess.run(
-            [sys.executable, *map(str, words)],
-            cwd=tmp_path,
-            env=kept if site is None else {**kept, "PYTHONPATH": str(site)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert ran.returncode == 0, f"{words} exited with {ran.returncode}\n{ran.stdout}{ran.stderr}"
-        return ran.stdout
+    def run(site: Path | None, *words: str, code: str = "") -> str:
+        environment = kept() if site is None else {**kept(), "PYTHONPATH": str(site)}
+        prelude = f"{code}\nraise SystemExit(0)" if code else ""
+        ran = forking.start(*words, prelude=prelude, folder=tmp_path, environment=environment)
+        assert ran.wait() == 0, f"{words} {ran.stdout}{ran.stderr}"
+        printed: str = ran.stdout
+        return printed
 
     return run
 
 
-KARENINA = ("-c", "from karenina_cli import main; main()")
-RUN = (*KARENINA, "verify", "citations.jsonld", "--mode", "rubric_only", "--out", "run", "--quiet")
+def kept() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTHON"))}
+
+
+RUN = ("verify", "citations.jsonld", "--mode", "rubric_only", "--out", "run", "--quiet")
 MANUAL = ("--answering-interface", "manual", "--manual-traces", "answers.json")
 
 
@@ -123,32 +117,38 @@ def results(folder: Path) -> dict[str, Any]:
     return {result["metadata"]["question_id"]: result for result in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize(("name", "evaluator"), [("citations", "citation"), ("jargon", "jargon")])
-def test_it_is_listed_as_a_trait_evaluator(site: Path, python: Callable[..., str], name: str, evaluator: str) -> None:
-    found = json.loads(python(site, *KARENINA, "plugins", "--json"))
+def test_its_evaluators_are_listed_by_the_console_script(site: Path) -> None:
+    command = [str(Path(sys.executable).with_name("karenina")), "plugins", "--json"]
+    environment = {**kept(), "PYTHONPATH": str(site)}
+    found = json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60).stdout)
     listed = {plugin["name"]: plugin for plugin in found["plugins"]}
-    assert listed[name] | {"reason": ""} == {
-        "name": name,
-        "kinds": ["trait evaluator"],
-        "distribution": "karenina-stranger-citations",
-        "version": "1.2.0",
-        "state": "active",
-        "reason": "",
-        "brings": {"trait evaluator": [evaluator]},
-    }
+    for name, evaluator in (("citations", "citation"), ("jargon", "jargon")):
+        assert listed[name] | {"reason": ""} == {
+            "name": name,
+            "kinds": ["trait evaluator"],
+            "distribution": "karenina-stranger-citations",
+            "version": "1.2.0",
+            "state": "active",
+            "reason": "",
+            "brings": {"trait evaluator": [evaluator]},
+        }
 
 
-def test_its_traits_are_scored_in_a_run(site: Path, python: Callable[..., str], tmp_path: Path) -> None:
+def test_its_traits_are_scored_in_a_run_and_one_that_fails_costs_no_other_its_score(
+    site: Path, python: Callable[..., str], tmp_path: Path
+) -> None:
+    """Numbers refer to nothing in some answers: a failure with a reason, not a score."""
     python(site, *RUN, *MANUAL)
-    rubric = results(tmp_path)["dois"]["rubric"]
+    found = results(tmp_path)
+    rubric = found["dois"]["rubric"]
     assert rubric["extra_trait_scores"]["citation"] == {
         "Cites papers": True,
         "Cites three": False,
         "Numbers refer": None,
         "Cites": True,
     }
-    found = {"found": 2, "examples": ["10.1038/nm.3048", "10.1056/NEJMoa1513257"]}
-    assert rubric["trait_details"] == dict.fromkeys(("Cites papers", "Cites three", "Cites"), found)
+    papers = {"found": 2, "examples": ["10.1038/nm.3048", "10.1056/NEJMoa1513257"]}
+    assert rubric["trait_details"] == dict.fromkeys(("Cites papers", "Cites three", "Cites"), papers)
     assert rubric["trait_provenance"] == {
         "Cites papers": "global",
         "Numbers refer": "global",
@@ -156,14 +156,7 @@ def test_its_traits_are_scored_in_a_run(site: Path, python: Callable[..., str], 
         "Cites three": "question_specific",
         "Cites": "dynamic",
     }
-    shown = python(site, *KARENINA, "show", "run", "dois")
-    assert "Cites papers" in shown
-
-
-def test_a_trait_that_fails_costs_no_other_its_score(site: Path, python: Callable[..., str], tmp_path: Path) -> None:
-    """Its numbers refer to nothing in this answer: a failure with a reason, not a score."""
-    python(site, *RUN, *MANUAL)
-    found = results(tmp_path)
+    assert "Cites papers" in python(site, "show", "run", "dois")
     assert {name: found[name]["rubric"]["extra_trait_scores"]["citation"]["Numbers refer"] for name in ANSWERS} == {
         "dois": None,
         "listed": True,
@@ -238,7 +231,7 @@ check_trait_evaluator(jargon.JargonEvaluator, [jargon.JargonTrait(name="plain"),
 
 
 def test_it_keeps_the_promises_of_trait_evaluators(site: Path, python: Callable[..., str]) -> None:
-    assert python(site, "-c", KIT) == ""
+    assert python(site, code=KIT) == ""
 
 
 ROUND_TRIP = """
@@ -267,7 +260,7 @@ print(json.dumps({
 def test_a_benchmark_is_the_same_after_saving_and_loading(
     site: Path, python: Callable[..., str], tmp_path: Path
 ) -> None:
-    assert json.loads(python(site, "-c", ROUND_TRIP)) == {
+    assert json.loads(python(site, code=ROUND_TRIP)) == {
         "type": "CitationTrait",
         "same": True,
         "copied": [True, True, True],
@@ -290,7 +283,7 @@ print(len(benchmark.rubric), benchmark.dynamic_rubric, *benchmark.warnings, sep=
 
 
 def test_without_it_the_ratings_are_kept_and_told(python: Callable[..., str], tmp_path: Path) -> None:
-    count, dynamic, *warnings = python(None, "-c", WITHOUT).splitlines()
+    count, dynamic, *warnings = python(None, code=WITHOUT).splitlines()
     assert (count, dynamic) == ("1", "None")
     assert len(warnings) == 4
     assert all("unknown" in warning and "install the package" in warning for warning in warnings)

@@ -33,7 +33,7 @@ INVARIANTS = importlib.util.spec_from_file_location("invariants_damage", Path(__
 assert INVARIANTS is not None
 invariants: Any = importlib.util.module_from_spec(INVARIANTS)
 INVARIANTS.loader.exec_module(invariants)  # type: ignore[union-attr] # as above
-FLIPS = 40
+FLIPS = 16
 """Files with one flipped bit in the short form; 3,000 in the long one."""
 Contents = tuple[dict[str, Any], dict[str, Any]]
 
@@ -109,7 +109,7 @@ def test_flipped_bits_are_noticed_and_cost_one_row_at_most(whole: Path, tmp_path
     seed = random.randrange(1 << 30) if long else 0
     print("seed", seed)
     chance, before = random.Random(seed), contents(whole)
-    size, told, flips = whole.stat().st_size, 0, FLIPS * (75 if long else 1)
+    size, told, flips = whole.stat().st_size, 0, 3000 if long else FLIPS
     for number in range(flips):
         path = copied(whole, tmp_path / str(number))
         flipped(path, chance.randrange(size * 8))
@@ -159,9 +159,9 @@ def test_flipped_bits_in_what_rows_say_are_noticed(whole: Path, tmp_path: Path) 
     assert told == len(live)
 
 
-def test_tables_whose_definitions_are_no_text_any_more_are_told(whole: Path, tmp_path: Path) -> None:
+def test_tables_whose_definitions_are_no_text_any_more_are_told(whole: Path, tmp_path: Path, long: bool) -> None:
     data, before = whole.read_bytes(), contents(whole)
-    for number, place in enumerate(range(0, 30, 2)):
+    for number, place in enumerate(range(0, 30, 2 if long else 14)):
         path = copied(whole, tmp_path / str(number))
         flipped(path, (data.index(b"CREATE TABLE") + place) * 8 + 7)
         assert not check(path).sound
@@ -174,7 +174,7 @@ def test_flipped_bits_in_the_log_are_noticed(killed: Path, tmp_path: Path, long:
     seed = random.randrange(1 << 30) if long else 0
     print("seed", seed)
     chance, before = random.Random(seed), contents(copied(killed, tmp_path / "before"))
-    for number in range(600 if long else 30):
+    for number in range(600 if long else FLIPS):
         path = copied(killed, tmp_path / str(number))
         log = path.with_name("journal.sqlite-wal")
         flipped(log, chance.randrange(log.stat().st_size * 8))
@@ -184,13 +184,15 @@ def test_flipped_bits_in_the_log_are_noticed(killed: Path, tmp_path: Path, long:
         shutil.rmtree(path.parent)
 
 
-def test_flipped_bits_in_what_others_followed_are_told_by_the_log_alone(killed: Path, tmp_path: Path) -> None:
+def test_flipped_bits_in_what_others_followed_are_told_by_the_log_alone(
+    killed: Path, tmp_path: Path, long: bool
+) -> None:
     """Also where the file is gone that says how much the journal held."""
     chance = random.Random(5)
     before = list(frames(log_of(killed).read_bytes()))
     ends = [number for number, frame in enumerate(before) if frame.sound and frame.commits]
     last = 32 + (24 + PAGE) * ends[-3]
-    for number in range(60):
+    for number in range(60 if long else FLIPS):
         path = copied(killed, tmp_path / str(number))
         (path.parent / "run.lock").unlink()
         place = chance.randrange(last)
@@ -237,7 +239,7 @@ def test_a_journal_that_is_not_opened_is_left_as_it_is(killed: Path, tmp_path: P
     assert refused == 6
 
 
-def test_a_batch_that_is_at_the_provider_is_not_lost_with_the_end_of_the_log(tmp_path: Path) -> None:
+def test_a_batch_that_is_at_the_provider_is_not_lost_with_the_end_of_the_log(tmp_path: Path, long: bool) -> None:
     """Nothing has to follow it: it is no longer in the log when it is acknowledged."""
     sent = Batch(
         id="karenina-000001-20-x", model="m", provider_id="batch_1", status="sent", keys=(("k" * 64, 0),) * 200
@@ -255,7 +257,7 @@ def test_a_batch_that_is_at_the_provider_is_not_lost_with_the_end_of_the_log(tmp
     ended = world.child(lambda tell: asyncio.run(send(tell)))
     assert (ended.code, ended.said) == (-9, ["sent"])
     size, chance = log_of(folder / "journal.sqlite").stat().st_size, random.Random(3)
-    for number in range(30):
+    for number in range(30 if long else 8):
         path = copied(folder / "journal.sqlite", tmp_path / str(number))
         if number % 2:
             flipped(log_of(path), chance.randrange(size * 8))
@@ -304,9 +306,9 @@ def test_a_page_of_zeros_costs_what_was_on_it(whole: Path, tmp_path: Path, page:
     assert check(path).problems == ()
 
 
-def test_a_shorter_file_is_noticed(whole: Path, killed: Path, tmp_path: Path) -> None:
+def test_a_shorter_file_is_noticed(whole: Path, killed: Path, tmp_path: Path, long: bool) -> None:
     chance = random.Random(7)
-    for number in range(30):
+    for number in range(30 if long else 12):
         origin, name = (whole, "journal.sqlite") if number % 2 else (killed, "journal.sqlite-wal")
         path = copied(origin, tmp_path / str(number))
         before = contents(copied(origin, tmp_path / f"{number} before"))

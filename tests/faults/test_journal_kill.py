@@ -42,8 +42,8 @@ def assert_kept(folder: Path, said: list[str]) -> None:
         assert not reader.damaged
 
 
-def test_killed_at_random_moments_it_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    seed, items, concurrency = random.randrange(1 << 30), 600, 16
+def test_killed_at_random_moments_it_loses_nothing_that_was_acknowledged(tmp_path: Path, long: bool) -> None:
+    seed, items, concurrency = random.randrange(1 << 30), 600 if long else 300, 16
     print("seed", seed)
     chance = random.Random(seed)
     folder, uninterrupted = tmp_path / "run", tmp_path / "other"
@@ -63,7 +63,7 @@ def test_killed_at_random_moments_it_loses_nothing_that_was_acknowledged(tmp_pat
     ended = world.child(lambda tell: asyncio.run(world.run(folder, items, concurrency, tell)))
     assert ended.code == 0
     said += ended.said
-    assert kills > 10
+    assert kills > (10 if long else 3)
     assert_kept(folder, said)
     invariants.assert_journal(folder)
     asked = [text for text in said if text.startswith("asked")]
@@ -78,13 +78,15 @@ def test_killed_at_random_moments_it_loses_nothing_that_was_acknowledged(tmp_pat
 
 
 def test_killed_at_every_statement_it_loses_nothing_that_was_acknowledged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool
 ) -> None:
+    """In the short form at every third one, from a random one on."""
     monkeypatch.setattr("karenina_runs.journal.writer.AT_MOST", 4)  # so that the index is written, too
     monkeypatch.setattr("karenina_runs.journal.writer.WAL_PAGES", 8)
-    point, code = 0, -9
+    step = 1 if long else 3
+    point, code = random.randrange(step) + 1 - step, -9
     while code == -9:
-        point += 1
+        point += step
         folder = tmp_path / str(point)
         folder.mkdir()
 

@@ -32,6 +32,8 @@ def loaded(name: str) -> Any:
 
 world, power, invariants = loaded("journal_world"), loaded("power"), loaded("invariants")
 ITEMS, CONCURRENCY, LOSSES = 60, 4, 60
+FEW = 15
+"""Losses in the short form."""
 PIECES = 10
 """Of a page and what stands before it in the log, by sectors."""
 PARTS = (0.0, 0.3, 0.7, 1.0)
@@ -43,11 +45,12 @@ class Failing:
 
     def __init__(self, folder: Path, disk: Any, chance: random.Random, losses: int) -> None:
         self.folder, self.disk, self.chance, self.left = folder, disk, chance, losses
+        self.often = losses / 100  # not all at the beginning
         self.said: list[str] = []
 
     def acknowledged(self, text: str) -> None:
         self.said.append(text)
-        if self.left and self.chance.random() < 0.5:
+        if self.left and self.chance.random() < self.often:
             self.left -= 1
             self.fail(self.chance.choice(PARTS))
 
@@ -81,7 +84,7 @@ def test_when_the_power_fails_nothing_that_was_acknowledged_is_lost(
         folder = tmp_path / str(number) / "run"
         folder.mkdir(parents=True)
         with power.watched_disk(folder) as disk:
-            failing = Failing(folder, disk, random.Random(seed + number), LOSSES)
+            failing = Failing(folder, disk, random.Random(seed + number), LOSSES if long else FEW)
             asyncio.run(world.run(folder, ITEMS, CONCURRENCY, failing.acknowledged))
             assert failing.left == 0
             assert disk.files["journal.sqlite"].flushes > 2, "the log was copied into the database"
@@ -106,7 +109,7 @@ def test_when_the_power_fails_no_batch_that_is_at_a_provider_is_lost(
     folder = tmp_path / "run"
     folder.mkdir()
     with power.watched_disk(folder) as disk:
-        failing = Failing(folder, disk, random.Random(seed), LOSSES)
+        failing = Failing(folder, disk, random.Random(seed), LOSSES if long else FEW)
         asyncio.run(world.run(folder, ITEMS, CONCURRENCY, failing.acknowledged))
     assert failing.left == 0
     assert failing.said.count("sent b55") == 1
@@ -135,7 +138,7 @@ def test_of_a_transaction_that_was_not_flushed_yet_any_sectors_may_be_there(
     folder = tmp_path / "run"
     folder.mkdir()
     with power.watched_disk(folder) as disk:
-        losses, items = (300, 1200) if long else (40, 150)
+        losses, items = (300, 1200) if long else (FEW, 60)
         failing = Failing(folder, disk, random.Random(seed), losses)
         torn = []
 

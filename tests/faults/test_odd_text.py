@@ -22,7 +22,7 @@ world: Any = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(world)  # type: ignore[union-attr] # a file that is there has a loader
 
 FORMATS = frozenset({"result-formats", "result-views"})
-EMOJI = 1_000_000
+EMOJI = 50_000
 ODD: tuple[tuple[str, set[str]], ...] = (
     ("a lone \ud800 surrogate, and the other \udfff half", {"lone_surrogate"}),
     ("a pair the wrong way round: \udc00\ud800.", {"lone_surrogate"}),
@@ -35,7 +35,7 @@ ODD: tuple[tuple[str, set[str]], ...] = (
     ("line\rline\nline\r\n\n\n", set()),
     ("", set()),
 )
-"""What a model says, and what is flagged about it. The empty one stands for as many emoji as fit."""
+"""What a model says, and what is flagged about it. The empty one stands for many emoji."""
 
 
 def said(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Runs that are interrupted, ended or stopped by signals, as processes of the console script."""
+"""Runs that are interrupted, ended or stopped by signals, one of them as a process of the console script."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,26 +33,17 @@ ROOM = 10.0
 """Seconds beside what is promised: the machine may be busy. `--long` is for a quiet one, and leaves less."""
 
 
-class Process:
-    """The console script, and the time when it was seen to end."""
+class Script:
+    """The console script itself, as `Forked` is used."""
 
     def __init__(self, *words: object) -> None:
-        command = [str(SCRIPT), *map(str, words)]
-        self.running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._running = subprocess.Popen([str(SCRIPT), *map(str, words)], stderr=subprocess.PIPE, text=True)
+        self.send_signal = self._running.send_signal
+        self.stderr = ""
 
-    def ended(self) -> tuple[int, str]:
-        _, err = self.running.communicate(timeout=120)
-        return self.running.returncode, err
-
-    def wait_until_told(self, text: str) -> str:
-        """Lines of stderr until one has this text."""
-        assert self.running.stderr is not None
-        lines = ""
-        while text not in lines:
-            line = self.running.stderr.readline()
-            assert line, f"it ended without telling {text!r}:\n{lines}"
-            lines += line
-        return lines
+    def wait(self) -> int:
+        _, self.stderr = self._running.communicate(timeout=120)
+        return self._running.returncode
 
 
 @pytest.fixture
@@ -59,10 +51,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def begun(folder: Path, server: ScriptedServer, more: str = "") -> Process:
+def begun(start: Callable[..., Any], folder: Path, server: ScriptedServer, more: str = "", **facts: Any) -> Any:
     benchmark = world.write_benchmark(folder.parent / "capitals.jsonld", QUESTIONS)
     config = world.write_config(folder.parent / "config.toml", server.url, CONCURRENCY, more=more)
-    return Process("verify", benchmark, "--config", config, "--out", folder)
+    return start("verify", benchmark, "--config", config, "--out", folder, **facts)
 
 
 def assert_finished_by_resuming(forking: Any, folder: Path, server: ScriptedServer, asked: int) -> None:
@@ -85,11 +77,14 @@ def test_one_signal_waits_for_what_is_asked_and_pays_for_nothing_twice(
         return world.said(request)
 
     with ScriptedServer(slow) as server:
-        process = begun(folder, server)
+        if number == signal.SIGINT:
+            process = begun(Script, folder, server)
+        else:
+            process = begun(forking.start, folder, server, ends=True)
         server.wait_for(CONCURRENCY + 1, timeout=120)  # some have answered, some are under way
         at = time.monotonic()
-        process.running.send_signal(number)
-        code, err = process.ended()
+        process.send_signal(number)
+        code, err = process.wait(), process.stderr
         seconds = time.monotonic() - at
         assert code == 130, err
         assert seconds <= longest + 1.0 + (1.0 if long else ROOM)
@@ -109,13 +104,13 @@ def test_the_second_signal_ends_the_run_at_once(forking: Any, folder: Path, long
         return Reply.hang(100) if hanging[0] and world.number_of(request) % 3 == 2 else world.said(request)
 
     with ScriptedServer(hangs) as server:
-        process = begun(folder, server)
+        process = begun(forking.start, folder, server, ends=True)
         world.wait_until(lambda: (folder / "manifest.json").exists() and read_status(folder).done >= 2)
-        process.running.send_signal(signal.SIGINT)
-        process.wait_until_told("interrupt again to end at once")
+        process.send_signal(signal.SIGINT)
+        world.wait_until(lambda: "interrupt again to end at once" in process.stderr)
         at = time.monotonic()
-        process.running.send_signal(signal.SIGINT)
-        code, err = process.ended()
+        process.send_signal(signal.SIGINT)
+        code, err = process.wait(), process.stderr
         seconds = time.monotonic() - at
         assert code == 130, err
         assert seconds < (0.5 if long else 0.5 + ROOM)
@@ -139,17 +134,17 @@ def test_a_stopped_process_keeps_its_run_and_goes_on_as_if_nothing_had_been(
         return world.said(request)
 
     with ScriptedServer(slow) as server:
-        process = begun(folder, server, f"request_timeout = {limit}\n")
+        process = begun(forking.start, folder, server, f"request_timeout = {limit}\n")
         server.wait_for(CONCURRENCY + 1, timeout=120)
-        process.running.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGSTOP)
         before = time.monotonic()
         refused = forking.start("resume", folder, "--quiet")
         assert refused.wait() == 74
-        assert f"is being written by process {process.running.pid}" in refused.stderr
-        assert read_status(folder).pid == process.running.pid
+        assert f"is being written by process {process.pid}" in refused.stderr
+        assert read_status(folder).pid == process.pid
         time.sleep(max(0.0, seconds - (time.monotonic() - before)))
-        process.running.send_signal(signal.SIGCONT)
-        code, err = process.ended()
+        process.send_signal(signal.SIGCONT)
+        code, err = process.wait(), process.stderr
         assert code == 0, err
         records = invariants.assert_run(folder, judged=world.judged(server))
         assert [record["metadata"]["outcome"] for record in records].count("error") == 0

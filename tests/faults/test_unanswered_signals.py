@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from karenina_runs.results.results import VerificationResultSet
 
 from karenina_core import Benchmark, Question
 
-SCRIPT = Path(sys.executable).with_name("karenina")
 ROOM = 10.0
 """Seconds beside what is promised: the machine may be busy. `--long` is for a quiet one, and leaves none."""
 QUICK = """
@@ -104,7 +101,7 @@ def test_code_that_does_not_end_while_a_template_is_loaded_holds_up_nothing(fork
 
 
 def test_one_signal_ends_a_run_that_searches_for_patterns_of_a_template_that_is_data(
-    tmp_path: Path, long: bool
+    forking: Any, tmp_path: Path, long: bool
 ) -> None:
     """Twenty patterns, each of which takes two seconds until it is stopped, and none a call that would be lost."""
     slow = {"type": "TraceRegex", "pattern": "(?!x)(a|aa)+$"}
@@ -114,18 +111,17 @@ def test_one_signal_ends_a_run_that_searches_for_patterns_of_a_template_that_is_
     Benchmark.create("b").with_questions([question]).save(tmp_path / "bench.jsonld")
     (tmp_path / "answers.json").write_text(json.dumps({"q": "a" * 60 + "b"}), "utf-8")
     folder = tmp_path / "run"
-    command = [SCRIPT, "verify", tmp_path / "bench.jsonld", "--manual-traces", tmp_path / "answers.json"]
+    command = ["verify", tmp_path / "bench.jsonld", "--manual-traces", tmp_path / "answers.json"]
     options = ["--answering-interface", "manual", "--parsing-model", "nobody", "--parsing-interface", "openai_endpoint"]
     address = ["--parsing-base-url", "http://127.0.0.1:9/v1", "--out", folder]
-    process = subprocess.Popen([*map(str, (*command, *options, *address))], stderr=subprocess.PIPE, text=True)
+    process = forking.start(*command, *options, *address, ends=True)
     try:
         wait_for(folder / "manifest.json", process)
         time.sleep(1.0)
         at = time.monotonic()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        assert process.wait(60) == 130, process.stderr
         assert time.monotonic() - at < (2.0 if long else 2.0 + ROOM)
     finally:
         process.kill()
-    assert process.returncode == 130, err
-    assert f"karenina resume {folder}" in err
+    assert f"karenina resume {folder}" in process.stderr

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from karenina_calls.ports.client import Model, ModelClient
 from karenina_checks.abstention import AbstentionCheck
@@ -19,7 +19,9 @@ from karenina_vocabulary.traces import evaluation_input
 from karenina_core import ArtifactKeys, ModelConfig, Question, Stage, VerificationConfig, VerificationContext
 from karenina_core.testing import FakeHandle, ScriptedCall, ScriptedLLM
 
-LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)
+LAW = settings(
+    database=None, deadline=None, derandomize=True, report_multiple_bugs=False, phases=(Phase.explicit, Phase.generate)
+)
 
 
 @frozen(kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from karenina_embedding.check import EmbeddingCheck
 
@@ -51,7 +51,13 @@ def law(should_run: ShouldRun) -> None:
     """The check runs exactly where an answer was parsed and its fields were found to be wrong, and no guard failed
     it."""
 
-    @settings(database=None, deadline=None, derandomize=True)
+    @settings(
+        database=None,
+        deadline=None,
+        derandomize=True,
+        report_multiple_bugs=False,
+        phases=(Phase.explicit, Phase.generate),
+    )
     @given(st.booleans(), st.booleans(), st.sampled_from([None, True, False]))
     def holds(parsed: bool, guarded: bool, verified: Any) -> None:
         due = parsed and verified is False and not guarded

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from karenina_judging.scoring import read_score
 from karenina_rubric.llm_calls import score_of
@@ -20,7 +20,9 @@ from pydantic import BaseModel, Field, create_model
 from karenina_core.errors import FillError
 from karenina_core.values.convert import structure, unstructure
 
-LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)
+LAW = settings(
+    database=None, deadline=None, derandomize=True, report_multiple_bugs=False, phases=(Phase.explicit, Phase.generate)
+)
 Read = Callable[[LLMRubricTrait, Any], Any]
 """The score that a value is for a trait, None for no score."""
 

@@ -7,13 +7,15 @@ from datetime import date, datetime, time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from karenina_core.templates import BooleanMatch, DateRange, OrderedMatch, SetContainment
 
 Check = Callable[[Any, Any], bool]
-exhaustive = settings(database=None, deadline=None, derandomize=True)
+exhaustive = settings(
+    database=None, deadline=None, derandomize=True, report_multiple_bugs=False, phases=(Phase.explicit, Phase.generate)
+)
 
 
 # The text "false" is not empty, so it counts as true.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from karenina_core import PromptConfig
@@ -21,7 +21,13 @@ def by_attribute(config: PromptConfig, task: str) -> object:
 
 
 def law(lookup: Lookup) -> None:
-    @settings(database=None, deadline=None, derandomize=True)
+    @settings(
+        database=None,
+        deadline=None,
+        derandomize=True,
+        report_multiple_bugs=False,
+        phases=(Phase.explicit, Phase.generate),
+    )
     @given(TASKS)
     def told_is_a_text_or_nothing(task: str) -> None:
         said = lookup(PromptConfig(generation="Answer briefly.", parsing="Extract."), task)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from karenina_results.columns import RESULT
 from karenina_results.formats.csv_file import CsvFile, read_rows
@@ -26,7 +26,14 @@ from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.values.convert import structure
 from karenina_core.values.result import GenerationPart, MetadataPart
 
-LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False, max_examples=25)
+LAW = settings(
+    database=None,
+    deadline=None,
+    derandomize=True,
+    report_multiple_bugs=False,
+    max_examples=25,
+    phases=(Phase.explicit, Phase.generate),
+)
 ME = ModelIdentity("x", "m")
 
 

@@ -10,7 +10,7 @@ import karenina_results.aggregators
 import karenina_results.views
 import pytest
 from attrs import evolve
-from hypothesis import assume, example, given, settings
+from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 from karenina_vocabulary.evaluation_parts import ChecksPart, DeepJudgmentRubricPart, TemplatePart
 from karenina_vocabulary.rubric_part import RubricPart
@@ -19,7 +19,14 @@ from karenina_core import ModelIdentity, VerificationResult, VerificationResultS
 from karenina_core.testing import application
 from karenina_core.values.result import MetadataPart
 
-LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False, max_examples=25)
+LAW = settings(
+    database=None,
+    deadline=None,
+    derandomize=True,
+    report_multiple_bugs=False,
+    max_examples=25,
+    phases=(Phase.explicit, Phase.generate),
+)
 APP = application(karenina_results.views, karenina_results.aggregators)
 ME = ModelIdentity("x", "m")
 METADATA = MetadataPart(question_id="q", template_id="t", result_id="r", question_text="?", answering=ME, parsing=ME)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 from karenina_runs.summaries.trait_summary import trait_lines
 from karenina_vocabulary.rubric_part import RubricPart
@@ -14,7 +14,9 @@ from karenina_vocabulary.rubric_part import RubricPart
 from karenina_core import ModelIdentity, VerificationResult
 from karenina_core.values.result import MetadataPart
 
-LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)
+LAW = settings(
+    database=None, deadline=None, derandomize=True, report_multiple_bugs=False, phases=(Phase.explicit, Phase.generate)
+)
 CLASSES = ["concise", "wordy", "endless"]
 SCALE = {"type": "llm", "kind": "literal", "classes": CLASSES, "higher_is_better": False}
 NO_CLASS = -1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from karenina_template.language.extraction import fill, judge_schema
 from karenina_template.language.searches import pattern_problems, run_patterns
@@ -39,7 +39,14 @@ from karenina_core.templates import (
 from karenina_core.values.message import Message, ToolUseBlock, trace_dicts
 
 # Most cases make a class, which takes milliseconds.
-LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False, max_examples=40)
+LAW = settings(
+    database=None,
+    deadline=None,
+    derandomize=True,
+    report_multiple_bugs=False,
+    max_examples=40,
+    phases=(Phase.explicit, Phase.generate),
+)
 
 
 # A ground truth keeps its type: as JSON, a set, a tuple or a date is another value

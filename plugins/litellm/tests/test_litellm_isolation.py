@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
 import subprocess
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from karenina_litellm import library
 
 from karenina_core.testing import Reply, ScriptedServer
 
@@ -133,3 +136,11 @@ def test_nothing_is_printed_and_no_callback_is_called(seen: dict[str, Any]) -> N
     assert seen["stderr"] == ""
     assert seen["callbacks"] == []
     assert seen["cache"] == "None"
+
+
+def test_no_garbage_is_looked_for_while_it_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(importlib, "import_module", lambda name: seen.append(gc.isenabled()))
+    library._imported()
+    assert seen == [False]
+    assert gc.isenabled()

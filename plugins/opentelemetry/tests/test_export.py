@@ -174,25 +174,23 @@ def test_the_time_for_a_batch_is_ours_unless_the_environment_says_so(
 
 
 def test_a_program_that_is_ended_sends_what_there_is(
-    receiver: Any, model_server: Any, benchmark_file: Callable[..., Path]
+    receiver: Any, model_server: Any, benchmark_file: Callable[..., Path], forking: Any
 ) -> None:
     """The command line, ended at once by a second SIGTERM while a model is asked; its spans say so."""
     file = benchmark_file("slow")
-    command = [str(Path(sys.executable).with_name("karenina")), "verify", file.name]
+    command = ["verify", file.name]
     for role in ("answering", "parsing"):
         asked = {"model": "plain", "interface": "openai_endpoint", "base-url": model_server.url}
         command += [word for name, value in asked.items() for word in (f"--{role}-{name}", value)]
     for name, value in (("enabled", "true"), ("exporter", "otlp"), ("endpoint", receiver.url)):
         command += ["--set", f"plugins.opentelemetry.{name}={value}"]
-    with subprocess.Popen(command, cwd=file.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ran:
-        model_server.wait_for(1, timeout=90)
-        ran.send_signal(signal.SIGTERM)
-        assert ran.stdout is not None
-        while "interrupt again" not in (line := ran.stdout.readline()):
-            assert line, "it ended before it was to end at once"
-        ran.send_signal(signal.SIGTERM)
-        out, _ = ran.communicate(timeout=90)
-    assert ran.returncode not in (0, 1, 2), out
+    ran = forking.start(*command, folder=file.parent, ends=True)
+    model_server.wait_for(1, timeout=90)
+    ran.send_signal(signal.SIGTERM)
+    while "interrupt again" not in ran.stderr:
+        assert ran.poll(0.01) is None, "it ended before it was to end at once"
+    ran.send_signal(signal.SIGTERM)
+    assert ran.wait() not in (0, 1, 2), ran.stderr
     ended = {span.name: {fact.key: fact.value.string_value for fact in span.attributes} for span in receiver.spans}
     assert ended["run"]["karenina.run.status"] == "interrupted"
     assert {name for name, facts in ended.items() if facts.get("error.type") == "cancelled"} >= {"item", "chat plain"}
@@ -233,8 +231,11 @@ def test_the_providers_of_programs_are_used_and_left_alone(receiver: Any) -> Non
     assert receiver.bodies == [], "the program's provider decides where spans go"
 
 
-def test_the_console_is_stderr_and_the_end_of_a_program_loses_nothing(receiver: Any) -> None:
-    ran = subprocess.run([sys.executable, str(HOST), "console"], capture_output=True, text=True, timeout=60, check=True)
+def test_the_console_is_stderr_and_the_end_of_a_program_loses_nothing(forking: Any) -> None:
+    program = f"import runpy, sys\nsys.argv = [{str(HOST)!r}, 'console']\n"
+    program += "runpy.run_path(sys.argv[0], run_name='__main__')\nraise SystemExit(0)"
+    ran = forking.start(prelude=program, ends=True)
+    assert ran.wait() == 0, ran.stderr
     assert json.loads(ran.stdout.splitlines()[-1])["names"] == []
     spans = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith("{")]
     assert {"run", "item", "chat plain"} <= {span["name"] for span in spans}
