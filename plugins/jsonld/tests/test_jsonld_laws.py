@@ -83,8 +83,9 @@ class OtherTypes:
 
 APP = Karenina({"jsonld": karenina_jsonld, "others": OtherTypes()})
 TARGET = Path("law.jsonld")
+EXAMPLES = settings().max_examples
 SLOW = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    deadline=None, max_examples=EXAMPLES // 2, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -419,7 +420,7 @@ def attempt(data: bytes, name: str) -> None:
         save(benchmark)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=4 * EXAMPLES)
 @given(st.data(), st.sampled_from(sorted(FIXTURES)), values)
 def test_any_part_may_be_replaced_or_missing(data: st.DataObject, name: str, value: Any) -> None:
     root = json.loads(FIXTURES[name])
@@ -442,7 +443,7 @@ def test_any_part_may_be_replaced_or_missing(data: st.DataObject, name: str, val
 HARMFUL = [b"NaN", b"[" * 70, b'"', b"}", b"1e999", b","]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(st.data(), st.sampled_from(sorted(FIXTURES)))
 def test_damaged_bytes_are_refused(data: st.DataObject, name: str) -> None:
     content = bytearray(FIXTURES[name])
