@@ -46,7 +46,7 @@ FILLING = 105
 """Replicates of ten questions that fill every cache which keeps a bounded number of things."""
 PLACES = 30
 """Rows of a journal whose places are in memory; there they are thousands, which only a long run fills."""
-GATHERED = (20, 120)
+GATHERED = (20, 80)
 """Items under way at the same time: fewer than a model is asked at once before anything is known about it."""
 JOINING = 0.0015
 """Seconds after which rows join another one: half of those for which it waits."""
@@ -63,9 +63,9 @@ def kept(few: int, many: int) -> dict[str, int]:
     settings = vars(journal_writer)
     usual, settings["AT_MOST"] = settings["AT_MOST"], PLACES
     workload.verify(benchmark, evolve(workload.config, replicate_count=FILLING), FILLING * 10)
-    tracemalloc.start()  # it takes twice the time
     for _ in range(2):  # what the first runs of a process leave behind would count as theirs
         _held(workload, benchmark, few // 2)
+    tracemalloc.start()  # it takes three times the time
     held = {str(items): _held(workload, benchmark, items) for items in (few, many)}
     tracemalloc.stop()
     settings["AT_MOST"] = usual
@@ -116,10 +116,11 @@ def reported(few: int, many: int) -> dict[str, int]:
     and the most while the numbers of the overview are computed from that."""
     with tempfile.TemporaryDirectory() as folder:
         runs = [write_run(Path(folder) / str(count), count) for count in (few, many)]
+        _reported(runs[1])  # what the first leaves behind would count as its own
         tracemalloc.start()
-        found = [_reported(run) for run in (runs[1], *runs)]  # what the first leaves behind would count as its own
+        found = [_reported(run) for run in runs]
         tracemalloc.stop()
-    (_, few_held, many_held), (_, few_most, many_most) = zip(*found, strict=True)
+    (few_held, many_held), (few_most, many_most) = zip(*found, strict=True)
     more = many - few
     return {"held": round((many_held - few_held) / more), "most": round((many_most - few_most) / more)}
 
@@ -271,7 +272,7 @@ def main() -> None:
     items, places = options.items, options.places
     document: dict[str, Any] = {"stored": stored(items * 3, places), "under_way": under_way(*GATHERED)}
     document |= {"questions": questions(items, items * 2), "reported": reported(items, items * 3)}
-    print(json.dumps({**document, "bursts": bursts(places, BURSTS), "kept": kept(items, items * 5)}))
+    print(json.dumps({**document, "bursts": bursts(places, BURSTS), "kept": kept(items, items * 3)}))
 
 
 if __name__ == "__main__":
