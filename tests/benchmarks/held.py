@@ -63,9 +63,9 @@ def kept(few: int, many: int) -> dict[str, int]:
     settings = vars(journal_writer)
     usual, settings["AT_MOST"] = settings["AT_MOST"], PLACES
     workload.verify(benchmark, evolve(workload.config, replicate_count=FILLING), FILLING * 10)
+    tracemalloc.start()  # it takes twice the time
     for _ in range(2):  # what the first runs of a process leave behind would count as theirs
         _held(workload, benchmark, few // 2)
-    tracemalloc.start()  # it takes three times the time
     held = {str(items): _held(workload, benchmark, items) for items in (few, many)}
     tracemalloc.stop()
     settings["AT_MOST"] = usual
@@ -116,11 +116,10 @@ def reported(few: int, many: int) -> dict[str, int]:
     and the most while the numbers of the overview are computed from that."""
     with tempfile.TemporaryDirectory() as folder:
         runs = [write_run(Path(folder) / str(count), count) for count in (few, many)]
-        _reported(runs[1])  # what the first leaves behind would count as its own
         tracemalloc.start()
-        found = [_reported(run) for run in runs]
+        found = [_reported(run) for run in (runs[1], *runs)]  # what the first leaves behind would count as its own
         tracemalloc.stop()
-    (few_held, many_held), (few_most, many_most) = zip(*found, strict=True)
+    (_, few_held, many_held), (_, few_most, many_most) = zip(*found, strict=True)
     more = many - few
     return {"held": round((many_held - few_held) / more), "most": round((many_most - few_most) / more)}
 
