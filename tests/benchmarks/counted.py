@@ -61,9 +61,9 @@ def counted_rows(items: int) -> list[Row]:
 
 
 def counted(items: int, *, over_http: bool = True) -> dict[str, dict[str, float]]:
-    """`{"in memory" | "distinct template" | "report" | "run directory" | "journal" | "HTTP" | "HTTP, run directory" |
-    "HTTP, journal": {"calls", "encoded", "asdict", "evolve"}}` per item, rounded: what the event loop's thread does,
-    and beside it the one that writes the journal of a run with a directory. Of a distinct template, what loading
+    """`{"in memory" | "distinct template" | "report" | "run directory" | "journal" | "HTTP" | "HTTP, journal":
+    {"calls", "encoded", "asdict", "evolve"}}` per item, rounded: what the event loop's thread does, and beside it the
+    one that writes the journal of a run with a directory, as the one over HTTP is. Of a distinct template, what loading
     takes; of a report, what one more result takes."""
     return {name: _summed(calls) for name, calls in _calls(items, over_http=over_http)}
 
@@ -81,10 +81,7 @@ def _calls(items: int, *, over_http: bool) -> Iterator[tuple[str, dict[Where, fl
             workload.config = VerificationConfig(
                 answering_models=[model], parsing_models=[model], concurrency=IN_FLIGHT
             )
-            yield "HTTP", _per_item(workload, items, stored=False)[0]
-            yield from zip(
-                ("HTTP, run directory", "HTTP, journal"), _per_item(workload, items, stored=True), strict=True
-            )
+            yield from zip(("HTTP", "HTTP, journal"), _per_item(workload, items, stored=True), strict=True)
 
 
 def _summed(calls: Mapping[Where, float]) -> dict[str, float]:

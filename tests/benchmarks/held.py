@@ -46,7 +46,7 @@ FILLING = 105
 """Replicates of ten questions that fill every cache which keeps a bounded number of things."""
 PLACES = 30
 """Rows of a journal whose places are in memory; there they are thousands, which only a long run fills."""
-GATHERED = (20, 120)
+GATHERED = (20, 80)
 """Items under way at the same time: fewer than a model is asked at once before anything is known about it."""
 JOINING = 0.0015
 """Seconds after which rows join another one: half of those for which it waits."""
@@ -271,7 +271,7 @@ def main() -> None:
     items, places = options.items, options.places
     document: dict[str, Any] = {"stored": stored(items * 3, places), "under_way": under_way(*GATHERED)}
     document |= {"questions": questions(items, items * 2), "reported": reported(items, items * 3)}
-    print(json.dumps({**document, "bursts": bursts(places, BURSTS), "kept": kept(items, items * 5)}))
+    print(json.dumps({**document, "bursts": bursts(places, BURSTS), "kept": kept(items, items * 3)}))
 
 
 if __name__ == "__main__":

@@ -179,6 +179,7 @@ class Structure:
                 found |= {plugin.name, plugin.distribution}
         return frozenset(found | {part.info.name for part in declared_parts()})
 
+    @cached_property
     def parameters(self) -> Mapping[str, int]:
         """How many parameters each function takes, keyword-only ones included, `self` not, by its full name; those of
         `KEYWORD_APIS` are left out."""
@@ -309,7 +310,7 @@ class Row:
 def rows(found: Structure) -> Iterator[Row]:
     folders = {folder.relative_to(found.repository): count for folder, count in found.folders().items()}
     of_core = {folder: count for folder, count in folders.items() if folder.parts[0] == CORE}
-    parameters = found.parameters()
+    parameters = found.parameters
     yield Row("lines of source in the core", found.lines("karenina-core"), 7000)
     yield Row("lines of source in all", found.lines())
     yield Row("dependencies of the core", len(found.core_dependencies), 5)

@@ -13,15 +13,15 @@ import pytest
 
 ITEMS = 100
 SEE = "python -m tests.benchmarks.counted --most 30"
-CALLS = {"in memory": 1980, "run directory": 2500, "HTTP": 2860, "HTTP, run directory": 3430}
+CALLS = {"in memory": 1980, "run directory": 2500, "HTTP": 3430}
 """Calls of functions per item, Python's own and built-in ones, in the event loop's thread. HTTP: by openai_endpoint,
-with 50 items in flight. About 100 of them look whether the extracted values stand in the answer (three fields, one of
-which is a number and one a list), keep what is found, and give parser ports the answer; about 110 look for secrets in
-what comes in, for an answer that is empty, and keep what rates need of each question; 8 ask the tracing plugin after
-each item whether it counts items, 2 take the template of each question, which may be given as a class or as data, and
-another 8 over HTTP are the client that adapters of several protocols share. The digest of each item in its result takes
-6, and 13 in all where a manifest has that of all of them. About 40 put tags of this process around what judges read,
-look whether an error ends the run, and count what the progress shows."""
+with a run directory and 50 items in flight. About 100 of them look whether the extracted values stand in the answer
+(three fields, one of which is a number and one a list), keep what is found, and give parser ports the answer; about 110
+look for secrets in what comes in, for an answer that is empty, and keep what rates need of each question; 8 ask the
+tracing plugin after each item whether it counts items, 2 take the template of each question, which may be given as a
+class or as data, and another 8 over HTTP are the client that adapters of several protocols share. The digest of each
+item in its result takes 6, and 13 in all where a manifest has that of all of them. About 40 put tags of this process
+around what judges read, look whether an error ends the run, and count what the progress shows."""
 TEMPLATE = 1050
 """The same for a template that no other question has, beside its item: 1,022 are counted, a third of them to see
 whether what the judge reads of its two fields gives an expected value away, and 50 because what is known of the classes
@@ -35,13 +35,13 @@ more, for fewer rows come at the same time. 145 and 137 are counted where nothin
 others want each CPU."""
 SEALED = 3
 """Texts of JSON per item in that thread: a checksum for each of two replies and a result."""
-ENCODED = {"in memory": 2, "run directory": 11, "HTTP": 5, "HTTP, run directory": 14}
+ENCODED = {"in memory": 2, "run directory": 11, "HTTP": 14}
 """Texts of JSON per item. In memory: the result's id, and the schema for the judge. With a directory also the result
 itself; for each of two calls its key, and its reply; a checksum for its row of the journal as results.jsonl is made of
 it (the rows are sealed in the writer's thread); and a digest of the question, of which there is one for each item here,
 for the run's fingerprint, and its id and its entry as the fingerprint's file has them. HTTP: the body of each of two
 requests, and the schema for one of them."""
-EVOLVED = {"in memory": 1, "run directory": 1, "HTTP": 1, "HTTP, run directory": 1}
+EVOLVED = {"in memory": 1, "run directory": 1, "HTTP": 1}
 """Frozen things of which a copy with another value is made."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ def test_each_variable_is_set_alone_and_one_that_makes_a_test_fail_is_named(
 ) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # to start is most of what it takes
     seen, test = tmp_path / "seen", tmp_path / "test_looks.py"
     test.write_text(LOOKS.format(names=list(VARIABLES), file=str(seen)), "utf-8")
-    assert failed([str(test), "-p", "no:cacheprovider"]) == ["X_TOKEN=metadata"]
+    assert failed([str(test), "-p", "no:cacheprovider", "--noconftest", "-c", os.devnull]) == ["X_TOKEN=metadata"]
     assert seen.read_text("utf-8").splitlines() == [f"{name}={value}" for name, value in VARIABLES.items()]

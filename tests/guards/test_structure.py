@@ -1,18 +1,26 @@
-"""The structure of the source is held where it has a limit, and every fault of a small checkout is seen."""
+"""The structure of the source is held where it has a limit, and every fault of a small checkout is seen. A distribution
+imports what its `pyproject.toml` declares and nothing else, and runs know nothing of what came after them."""
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.benchmarks.structure import NAMED_IN_CORE, Structure, named, read_structure, rows
+from tests.benchmarks.structure import NAMED_IN_CORE, Source, Structure, named, read_structure, rows
 
 MAX_FUNCTION_LINES = 60
 """Limits that a reader feels: above them the shape is wrong, and splitting lines does not help."""
 MAX_MODULE_LINES = 400
+RUNS = "karenina_runs"
+EXECUTION = (f"{RUNS}.execute", f"{RUNS}.resume")
+"""They know surroundings of an answer, and not that they are folders."""
 PROJECT = '[project]\nname = "{}"\ndependencies = [{}]\n'
 
 
@@ -100,7 +108,7 @@ def test_the_core_needs_little(structure: Structure) -> None:
 
 def test_there_is_much_to_look_for(structure: Structure) -> None:
     assert len(structure.names_of_instances()) > 50
-    assert len(structure.parameters()) > 1000
+    assert len(structure.parameters) > 1000
 
 
 def test_functions_are_short(structure: Structure) -> None:
@@ -117,3 +125,95 @@ def test_functions_are_short(structure: Structure) -> None:
 def test_modules_are_short(structure: Structure) -> None:
     lengths = {name: len(source.text.splitlines()) for name, source in structure.sources.items()}
     assert {name: lines for name, lines in lengths.items() if lines > MAX_MODULE_LINES} == {}
+
+
+def imported_modules(source: Source) -> Iterator[tuple[str, int]]:
+    """`(absolute module, line)` of every import of one: also inside functions, under TYPE_CHECKING, and by
+    `import_module` of a text."""
+    by_text = "import_module" in source.text
+    package = source.package.split(".")
+    for node in source.nodes:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module, node.lineno
+            yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
+        elif by_text and isinstance(node, ast.Call) and "import_module" in ast.unparse(node):
+            texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+            if any(ast.unparse(part).endswith("import_module") for part in (node.func, *node.args)):
+                yield from ((text, node.lineno) for text in texts)
+
+
+def test_the_reader_of_imports_sees_all_of_them() -> None:
+    text = (
+        "import os.path\nfrom ..model import x\n\ndef f():\n    from . import y\n    import karenina_jsonld\n"
+        "    return importlib.import_module('numpy').x, to_thread(import_module, 'litellm')\n"
+    )
+    source = Source("pack.inner.module", Path("module.py"), "pack", text)
+    found = {module for module, _ in imported_modules(source)}
+    imported = {"os.path", "pack.model", "pack.model.x", "karenina_jsonld", "pack.inner", "pack.inner.y"}
+    assert found == imported | {"numpy", "litellm"}
+
+
+def _name(requirement: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.split(r"[ ;<>=!~\[]", requirement, maxsplit=1)[0]).lower()
+
+
+def _declared(pyproject: dict[str, Any], *, extras: bool) -> set[str]:
+    """The distributions that one names as dependencies, and in its extras."""
+    project = pyproject["project"]
+    optional = project.get("optional-dependencies", {}).values() if extras else ()
+    return {_name(line) for lines in (project["dependencies"], *optional) for line in lines}
+
+
+def test_what_is_imported_is_declared(
+    repository: Path,
+    source_files: list[Path],
+    structure: Structure,
+    core_pyproject: dict[str, Any],
+    plugin_pyprojects: dict[str, dict[str, Any]],
+) -> None:
+    """The extra of the core is for installing all of ours; it permits no import."""
+    owners = dict(packages_distributions())
+    declared = {"karenina_core": _declared(core_pyproject, extras=False)}
+    for pyproject in plugin_pyprojects.values():  # those that are installed from here are in no list of files
+        package = pyproject["project"]["name"].replace("-", "_")
+        owners[package] = [pyproject["project"]["name"]]
+        declared[package] = _declared(pyproject, extras=True)
+    owners["karenina_core"] = [core_pyproject["project"]["name"]]
+    kit = declared["karenina_testing"]  # what the group `karenina.checks` names is imported by it alone
+    elsewhere = {*source_files} - {source.path for source in structure.sources.values()}
+    assert elsewhere == set(), "they are in no wheel: a distribution has one package, of its name"
+    undeclared = []
+    for source in structure.sources.values():
+        package = source.module.partition(".")[0]
+        for module, line in imported_modules(source):
+            top = module.split(".")[0]
+            if top in sys.stdlib_module_names or top == package:
+                continue
+            allowed = declared[package] | (kit if source.path.name == "checks.py" else set())
+            if not {_name(owner) for owner in owners.get(top, [])} & allowed:
+                undeclared.append(f"{source.path.relative_to(repository)}:{line}: {top}")
+    assert sorted(set(undeclared)) == []
+
+
+def _importing(structure: Structure, room: str, among: tuple[str, ...]) -> list[str]:
+    """The modules `among` these, outside of the room, that import something of it."""
+    own = f"{RUNS}.{room}"
+    assert any(name.startswith(f"{own}.") for name in structure.sources), f"there is no {own}"
+    return [
+        name
+        for name, imported in structure.imports.items()
+        if name.startswith(among) and not name.startswith(own) and any(f"{i}.".startswith(f"{own}.") for i in imported)
+    ]
+
+
+@pytest.mark.parametrize("room", ["amend", "batches"])
+def test_a_room_above_runs_is_imported_by_nobody_beneath_it(structure: Structure, room: str) -> None:
+    assert _importing(structure, room, (RUNS,)) == []
+
+
+def test_what_carries_items_out_knows_no_workspaces(structure: Structure) -> None:
+    assert _importing(structure, "workspaces", EXECUTION) == []

@@ -56,7 +56,10 @@ def test_nothing_unfinished(source_files: list[Path], repository: Path) -> None:
     found = []
     for path in source_files:
         relative = path.relative_to(repository).as_posix()
-        for token in tokenize.generate_tokens(io.StringIO(path.read_text("utf-8")).readline):
+        text = path.read_text("utf-8")
+        if not UNFINISHED.search(text) and "NotImplementedError" not in text:
+            continue  # to read tokens takes much longer
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
             stub = token.type == tokenize.NAME and token.string == "NotImplementedError"
             note = token.type == tokenize.COMMENT and UNFINISHED.search(token.string)
             if note or (stub and (relative, token.string) not in ABSTRACT):

@@ -28,7 +28,7 @@ METADATA = MetadataPart(question_id="q", template_id="t", result_id="r", questio
 
 
 @given(st.data())
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=2 * settings().max_examples // 3)
 def test_a_result_survives_json(results: Any, data: Any) -> None:
     result = data.draw(results)
     text = json.dumps(unstructure(result), ensure_ascii=False, allow_nan=False)

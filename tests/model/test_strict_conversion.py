@@ -91,7 +91,7 @@ CONFIGS = st.builds(
 
 
 @given(CONFIGS)
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=2 * settings().max_examples // 3, suppress_health_check=[HealthCheck.too_slow])
 def test_a_configuration_survives_json(config: VerificationConfig) -> None:
     data = json.loads(json.dumps(unstructure(config), allow_nan=False))
     assert structure(data, VerificationConfig) == config

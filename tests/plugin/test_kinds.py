@@ -241,7 +241,7 @@ app = Karenina.installed()
 early = "rankings_home" in sys.modules
 print(json.dumps({
     "plugins": {p.name: asdict(p) for p in app.plugins},
-    "kinds": [asdict(k) for k in app.kinds if k.name == "karenina_register_rankings"],
+    "kinds": [asdict(k) for k in app.kinds if k.name.startswith("karenina_register_rankings")],
     "sinks": list(app.sinks),
     "brought": {r.hook: list(r) for r in app.registries},
     "early": early,
@@ -262,12 +262,17 @@ def install(path: Path, name: str, modules: Mapping[str, str], points: Points) -
     (info / "entry_points.txt").write_text("\n\n".join([*groups, ""]), "utf-8")
 
 
-def home(path: Path, source: str = KINDS, target: str = "rankings_home:Rankings", point: str = "rankings") -> None:
-    install(path, "rankings-home", {"rankings_home": source}, {"karenina.kinds": {point: target}})
+def home(path: Path, source: str = KINDS, target: str = ":Rankings", number: str = "") -> None:
+    """A distribution that declares a kind. `number` is at the end of its names, where there are several."""
+    module, points = f"rankings_home{number}", {f"rankings{number}": f"rankings_home{number}{target}"}
+    install(path, f"rankings-home{number}", {module: source}, {"karenina.kinds": points})
 
 
-def guest(path: Path) -> None:
-    install(path, "rankings-guest", {"rankings_guest": PLUGIN}, {"karenina.plugins": {"a-guest": "rankings_guest"}})
+def guest(path: Path, number: str = "") -> None:
+    """One with a plugin that registers in this kind."""
+    source = PLUGIN.replace("_rankings", f"_rankings{number}").replace("beside", f"beside{number}")
+    module = f"rankings_guest{number}"
+    install(path, f"rankings-guest{number}", {module: source}, {"karenina.plugins": {f"a-guest{number}": module}})
 
 
 def listed(path: Path, **environment: str) -> dict[str, Any]:
@@ -315,31 +320,32 @@ def test_a_kind_is_there_whatever_plugins_are_blocked(tmp_path: Path, environmen
     assert listed(tmp_path, **environment)["brought"][HOOK] == ["alphabetical"]
 
 
-@pytest.mark.parametrize(
-    ("source", "options", "said"),
-    [
-        ("import no_such_package\n", {}, "needs the package 'no_such_package', which is not installed"),
-        ("raise RuntimeError('bad luck')\n", {}, "cannot be imported: RuntimeError: bad luck"),
-        (KINDS, {"target": "rankings_home:Gone"}, "Gone"),
-        (KINDS, {"target": "rankings_home"}, "is not a kind of things"),
-        (KINDS.replace("_rankings", "_orders"), {}, "its hook is 'karenina_register_orders'"),
-    ],
-    ids=["dependency", "import", "attribute", "module", "hook"],
-)
-def test_a_broken_declaration_is_listed_and_so_is_what_depends_on_it(
-    tmp_path: Path, source: str, options: dict[str, str], said: str
-) -> None:
-    home(tmp_path, source, **options)
-    guest(tmp_path)
+BROKEN = {
+    "needs the package 'no_such_package', which is not installed": ("import no_such_package\n", ":Rankings"),
+    "cannot be imported: RuntimeError: bad luck": ("raise RuntimeError('bad luck')\n", ":Rankings"),
+    "Gone": (KINDS, ":Gone"),
+    "is not a kind of things": (KINDS, ""),
+    "its hook is 'karenina_register_orders'": (KINDS.replace("_rankings", "_orders"), ":Rankings"),
+}
+"""What is said of a declaration: the module, and what its entry point names in it."""
+
+
+def test_broken_declarations_are_listed_and_so_is_what_depends_on_them(tmp_path: Path) -> None:
+    for number, (source, target) in enumerate(BROKEN.values()):
+        home(tmp_path, source, target, str(number))
+        guest(tmp_path, str(number))
     found = listed(tmp_path)
-    (kind,) = found["kinds"]
-    assert (kind["state"], kind["distribution"]) == ("failed", "rankings-home")
-    assert said in kind["reason"]
-    info = found["plugins"]["a-guest"]
-    assert (info["state"], info["kinds"]) == ("active", ["sink"])
-    assert "karenina_register_rankings is not called: rankings-home declares" in info["reason"]
-    assert said in info["reason"]
-    assert said in found["inactive"]
+    kinds = {kind["distribution"]: kind for kind in found["kinds"]}
+    assert len(kinds) == len(found["kinds"]) == len(BROKEN)
+    for number, said in enumerate(BROKEN):
+        kind = kinds[f"rankings-home{number}"]
+        assert kind["state"] == "failed"
+        assert said in kind["reason"]
+        info = found["plugins"][f"a-guest{number}"]
+        assert (info["state"], info["kinds"]) == ("active", ["sink"])
+        assert f"karenina_register_rankings{number} is not called: rankings-home{number} declares" in info["reason"]
+        assert said in info["reason"]
+        assert said in found["inactive"]
     assert {p["state"] for p in found["plugins"].values()} == {"active"}
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "packages" / "units"
-KARENINA = ("-c", "from karenina_cli import main; main()")
 READ = """
 import json, pickle, sys
 import karenina_core
@@ -27,7 +26,14 @@ print(json.dumps([kilogram == Unit("kg"), errors.__name__, *modules]))
 assert {"Unit", "Benchmark", "Karenina"} <= set(dir(karenina_core)) & set(karenina_core.__all__)
 assert list(karenina_core.__all__) == sorted(set(karenina_core.__all__))
 """
-ASK = "import karenina_core; print(hasattr(karenina_core, 'Unit')); print(karenina_core.Unit.__module__)"
+ASK = """
+import sys
+import karenina_core
+from karenina_cli import main
+print(getattr(karenina_core.Unit, "__module__") if hasattr(karenina_core, "Unit") else "none", flush=True)
+sys.argv[1:] = ["doctor", "--json"]
+main()
+"""
 
 PROMPT = """
 import asyncio
@@ -52,13 +58,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def zebra(folder: Path, names: str) -> Path:
+def zebra(folder: Path, names: str, name: str = "zebra") -> Path:
     """A folder in which another distribution is installed."""
-    metadata = folder / "karenina_zebra-1.0.dist-info"
+    metadata = folder / f"karenina_{name}-1.0.dist-info"
     metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: karenina-zebra\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[karenina.names]\nzebra = zebra:NAMES\n")
-    (folder / "zebra.py").write_text(f"NAMES = {names}\nclass Unit: ...\n")
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: karenina-{name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[karenina.names]\n{name} = {name}:NAMES\n")
+    (folder / f"{name}.py").write_text(f"NAMES = {names}\nclass Unit: ...\n")
     return folder
 
 
@@ -74,9 +80,10 @@ def python(*words: str, path: list[Path]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def problems(*path: Path) -> list[str]:
-    found: list[str] = json.loads(python(*KARENINA, "doctor", "--json", path=list(path)).stdout)["problems"]
-    return found
+def asked(*path: Path) -> tuple[str, list[str]]:
+    """The module of `karenina_core.Unit`, or `none`, and what the doctor says of the installation."""
+    module, _, report = python("-c", ASK, path=list(path)).stdout.partition("\n")
+    return module, json.loads(report)["problems"]
 
 
 def test_names_of_a_stranger_are_added_and_replace_nothing(site: Path) -> None:
@@ -89,7 +96,8 @@ def test_names_of_a_stranger_are_added_and_replace_nothing(site: Path) -> None:
 
 
 def test_what_is_left_out_is_a_problem_that_names_both(site: Path) -> None:
-    found = problems(site)
+    module, found = asked(site)
+    assert module == "karenina_stranger_units"
     for name, owner in (("Benchmark", "karenina-runs"), ("Karenina", "karenina-core")):
         assert f"karenina_core.{name} is that of {owner}, not that of karenina-stranger-units" in found
     assert [line for line in found if line.startswith("karenina_core.errors is a module of karenina-core")]
@@ -99,30 +107,31 @@ def test_what_is_left_out_is_a_problem_that_names_both(site: Path) -> None:
 def test_of_two_strangers_with_one_name_the_first_by_name_has_it(site: Path, tmp_path: Path) -> None:
     other = zebra(tmp_path, '{"karenina_core": {"Unit": "zebra"}}')
     for path in ([site, other], [other, site]):
-        assert python("-c", ASK, path=path).stdout.split() == ["True", "karenina_stranger_units"]
-        assert "karenina_core.Unit is that of karenina-stranger-units, not that of karenina-zebra" in problems(*path)
-    assert python("-c", ASK, path=[other]).stdout.split() == ["True", "zebra"]
+        module, found = asked(*path)
+        assert module == "karenina_stranger_units"
+        assert "karenina_core.Unit is that of karenina-stranger-units, not that of karenina-zebra" in found
+    assert asked(other)[0] == "zebra"
 
 
-@pytest.mark.parametrize(
-    ("names", "reason"),
-    [
-        ('{"karenina_core": {"Unit": "zebra"}, "karenina_runs": {}}', "no public package 'karenina_runs'"),
-        ('{"karenina_core": {"Unit": "zebra", "_unit": "zebra"}}', "'_unit': 'zebra' is no public name"),
-        ('{"karenina_core": {"Unit": "zebra", "Gram": 3}}', "'Gram': 3 is no public name and its module"),
-        ('["Unit"]', "AttributeError"),
-        ("1 / 0", "ZeroDivisionError"),
-        ("exit(3)", "SystemExit"),
-    ],
-)
-def test_a_table_that_cannot_be_read_is_left_out_and_hurts_nobody_else(
-    site: Path, tmp_path: Path, names: str, reason: str
-) -> None:
-    other = zebra(tmp_path, names)
-    assert python("-c", ASK, path=[other, site]).stdout.split() == ["True", "karenina_stranger_units"]
-    assert python("-c", ASK, path=[other]).stdout.split() == ["False"]
-    (line,) = (line for line in problems(other) if line.startswith("the names of karenina-zebra cannot be used"))
-    assert reason in line
+UNREADABLE = {
+    '{"karenina_core": {"Unit": "zebra"}, "karenina_runs": {}}': "no public package 'karenina_runs'",
+    '{"karenina_core": {"Unit": "zebra", "_unit": "zebra"}}': "'_unit': 'zebra' is no public name",
+    '{"karenina_core": {"Unit": "zebra", "Gram": 3}}': "'Gram': 3 is no public name and its module",
+    '["Unit"]': "AttributeError",
+    "1 / 0": "ZeroDivisionError",
+    "exit(3)": "SystemExit",
+}
+"""Tables of names, and what is wrong with each."""
+
+
+def test_a_table_that_cannot_be_read_is_left_out_and_hurts_nobody_else(site: Path, tmp_path: Path) -> None:
+    others = [zebra(tmp_path / str(n), names, f"z{n}") for n, names in enumerate(UNREADABLE)]
+    assert asked(*others, site)[0] == "karenina_stranger_units"
+    module, found = asked(*others)
+    assert module == "none"
+    for number, reason in enumerate(UNREADABLE.values()):
+        (line,) = (line for line in found if line.startswith(f"the names of karenina-z{number} cannot be used"))
+        assert reason in line
 
 
 def test_an_instruction_of_a_stranger_is_made_with_its_settings_and_is_in_the_prompt(site: Path) -> None:

@@ -83,8 +83,9 @@ class OtherTypes:
 
 APP = Karenina({"jsonld": karenina_jsonld, "others": OtherTypes()})
 TARGET = Path("law.jsonld")
+EXAMPLES = settings().max_examples
 SLOW = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    deadline=None, max_examples=EXAMPLES // 2, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -29,6 +29,7 @@ from karenina_core.errors import BenchmarkError
 from karenina_core.testing import strategies
 
 APP = Karenina.installed()
+EXAMPLES = settings().max_examples
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".xlsx")
 # What neither UTF-8 nor a name of a sheet can hold is refused, which examples show.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -164,7 +165,7 @@ def content(sheet: Sheet) -> list[Any]:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(data=st.data())
 def test_a_table_that_became_a_benchmark_becomes_the_same_table(suffix: str, data: st.DataObject) -> None:
     rows = data.draw(sheets(typed=suffix in (".xlsx", ".jsonl")))
@@ -181,7 +182,7 @@ def test_a_table_that_became_a_benchmark_becomes_the_same_table(suffix: str, dat
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=EXAMPLES // 3, deadline=None)
 @given(data=st.data())
 def test_a_benchmark_that_became_a_table_is_the_same_benchmark(suffix: str, data: st.DataObject) -> None:
     benchmark = data.draw(strategies.benchmarks())
@@ -195,7 +196,7 @@ def test_a_benchmark_that_became_a_table_is_the_same_benchmark(suffix: str, data
     assert evolve(back, metadata=metadata) == there
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3 * EXAMPLES // 2, deadline=None)
 @given(st.lists(CELL.map(str.strip).filter(bool), max_size=4))
 def test_lists_are_read_as_they_were_written(items: list[str]) -> None:
     assert read_list(write_list(items)) == items
@@ -222,7 +223,7 @@ def sound(suffix: str) -> bytes:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=60, deadline=20_000)
+@settings(max_examples=EXAMPLES, deadline=20_000)
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused(suffix: str, data: st.DataObject) -> None:
     whole = sound(suffix)
@@ -230,7 +231,7 @@ def test_a_damaged_file_is_read_or_refused(suffix: str, data: st.DataObject) -> 
     opened(suffix, whole[:place] + data.draw(JUNK) + whole[place + data.draw(st.integers(0, 9)) :])
 
 
-@settings(max_examples=100, deadline=20_000)
+@settings(deadline=20_000)
 @given(data=st.data())
 def test_a_workbook_with_damaged_parts_is_read_or_refused(data: st.DataObject) -> None:
     parts: dict[str, bytes] = {}
@@ -246,7 +247,7 @@ def test_a_workbook_with_damaged_parts_is_read_or_refused(data: st.DataObject) -
     opened(".xlsx", out.getvalue())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(
     cell=st.recursive(
         st.none() | st.booleans() | st.integers() | TEXT,
@@ -263,7 +264,7 @@ def test_any_cell_is_read_or_refused(cell: Any, column: str) -> None:
     opened(".jsonl", json.dumps({**SOUND[0], column: cell}).encode())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(
     record=st.fixed_dictionaries(
         {},

@@ -16,7 +16,7 @@ from karenina_vocabulary.traits import AgenticRubricTrait, CallableRubricTrait
 from karenina_core import DynamicRubric, LLMRubricTrait, MetricRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.values.rubric import RubricTrait
 
-LAW = settings(database=None, deadline=None, derandomize=True, max_examples=100)
+LAW = settings(database=None, deadline=None, derandomize=True)
 SOURCES: Any = st.sampled_from(["global", "question_specific", "dynamic"])
 LABELLED = st.builds(lambda rubric, source: rubric.labelled(source), rubrics(), SOURCES)
 NAME = st.sampled_from("abcd")
