@@ -51,6 +51,8 @@ def one_way(settings: Iterable[str]) -> list[tuple[str, bool]]:
     """Each setting once, and whether it is raised: every other one is lowered. What is reused is found by what the
     settings are, so that both ways are the same."""
     return [(setting, number % 2 == 0) for number, setting in enumerate(settings)]
+
+
 KINDS = {"time": "timeout", "tokens": "budget", "cost": "budget"}
 AGENTIC = {"agentic-rubric-evaluation", "agentic-parse-template"}
 ABLE = PortCapabilities(needs_provider=False, reports_cost=True)

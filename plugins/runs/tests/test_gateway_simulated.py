@@ -516,7 +516,8 @@ def test_a_provider_that_takes_nothing_for_longer_than_a_call_has_is_asked_no_mo
 ) -> None:
     """Soon after, and nobody else fails: not one after the other, as their attempts are used up."""
     provider = Provider(lambda now: now < well_for(workers), varying(0.1), status=status)
-    outcome = ask(provider, 100 + ((20 if long else 12) if workers > 100 else 60) * workers, workers=workers, patience=120.0)
+    each = 60 if workers <= 100 else 20 if long else 12
+    outcome = ask(provider, 100 + each * workers, workers=workers, patience=120.0)
     print(told(f"{status} for ever, {workers} at once", provider, outcome, 125.0), outcome.kept_out)
     assert outcome.kinds == {{0: "connection", 429: "rate_limited"}.get(status, "server")}
     assert 120.0 < outcome.seconds <= 140.0
