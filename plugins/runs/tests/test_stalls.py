@@ -145,7 +145,7 @@ sys.setswitchinterval(1e-4)
 ended, found = threading.Event(), 0
 for _ in range(3):
     threading.Thread(target=others, daemon=True).start()
-for _ in range(30):
+for _ in range(100):
     gc.collect()
     Slow(), Slow(), Slow()
     gc.set_threshold(1)
@@ -163,4 +163,4 @@ def test_to_look_where_a_thread_is_never_locks_the_process_up() -> None:
     """A collection in the middle of it would wait for a thread that waits for the end of it."""
     command = [sys.executable, "-c", COLLECTED]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (ran.stdout.split(), ran.returncode) == (["30", "None"], 0), ran.stderr
+    assert (ran.stdout.split(), ran.returncode) == (["100", "None"], 0), ran.stderr
