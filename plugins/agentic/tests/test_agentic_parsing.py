@@ -290,7 +290,7 @@ def test_the_agent_takes_the_place_of_the_judge_in_every_plan_with_deep_judgment
 
 
 def test_the_stage_keeps_the_promises_of_stages() -> None:
-    check_stage(AgenticParseTemplate, config=VerificationConfig(features=["agentic_parsing"]))
+    check_stage(AgenticParseTemplate, config=VerificationConfig(features=["agentic_parsing"]), max_examples=5)
 
 
 def test_the_judge_is_shown_the_report_and_not_the_way_to_it(workspace: Path) -> None:

@@ -149,6 +149,7 @@ def test_the_stage_keeps_the_promises_of_stages() -> None:
     check_stage(
         rubric_stage.AgenticRubricEvaluation,
         strategies={},
+        max_examples=5,
     )
 
 

@@ -51,7 +51,7 @@ def test_a_call_that_was_cut_off_before_its_arguments_is_not_one_without_argumen
 
 def test_data_that_is_nested_too_deeply_to_be_written_is_no_accident() -> None:
     value: Any = 1
-    for _ in range(100_000):
+    for _ in range(20_000):
         value = [value]
     assert is_nested_deeper(value)
     while isinstance(value, list):  # taken apart by hand: the interpreter itself would go as deep

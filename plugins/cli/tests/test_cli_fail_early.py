@@ -16,7 +16,7 @@ from karenina_core.testing import Reply, ScriptedServer
 
 Run = Callable[..., Result]
 Files = Callable[..., Path]
-MANY = [f"q{number}" for number in range(240)]
+MANY = [f"q{number}" for number in range(60)]
 SOME = MANY[:24]
 IMPATIENT = "{ connection = { max_attempts = 3, min_wait = 0.0, max_wait = 0.001 } }"
 

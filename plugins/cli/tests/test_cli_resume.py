@@ -592,6 +592,7 @@ def test_the_first_signal_waits_for_the_calls_that_are_under_way(
         assert started.poll() is None
         ended.set()
         assert started.wait(60) == 130, started.stderr
+        assert "interrupted: 2 of 6 items are done, kept in out" in started.stderr
         (line,) = re.findall(r"To continue, type: karenina (.*)", started.stderr)
         assert line == "resume out --trust"
         found = read_status(Path("out"))

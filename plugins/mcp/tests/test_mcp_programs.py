@@ -58,7 +58,7 @@ def test_tools_are_listed_and_called(on_stdio: Any) -> None:
     on_stdio.use(use)
 
 
-def test_a_model_works_with_the_tools_of_a_server(on_stdio: Any) -> None:
+def test_a_model_works_with_the_tools_of_a_server(quick: Any) -> None:
     calls = (
         ToolUseBlock("1", "add", {"a": 20, "b": 22}),
         ToolUseBlock("2", "fail", {}),
@@ -73,7 +73,7 @@ def test_a_model_works_with_the_tools_of_a_server(on_stdio: Any) -> None:
     async def use(client: McpServer, tools: dict[str, Tool]) -> Any:
         return await run_agent_loop(ask, [Message.user("20 + 22?")], tuple(tools.values()), AgentConfig())
 
-    result = on_stdio.use(use)
+    result = quick.use(use)
     assert result.final_response == "it is 42"
     results = [block for message in result.trace_messages[1:4] for block in message.content]
     assert [block.tool_use_id for block in results] == ["1", "2", "3"]

@@ -293,10 +293,7 @@ def configured_by(config: VerificationConfig | None, app: Karenina | None) -> Ca
     def configured(manifest: Mapping[str, Any]) -> RunConfig:
         if config is not None:
             return RunConfig(app=current(app), config=config)
-        if app is None:
-            return rebuilt(manifest, None, (), Flags())
-        own: dict[str, Any] = {"plugin_settings": {}, "blocked_plugins": []}  # those of `app`
-        return RunConfig(app=app, config=rebuilt({**manifest, **own}, None, (), Flags()).config)
+        return rebuilt(manifest, None, (), Flags(), app)
 
     return configured
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from karenina_core import (
     AgenticRubricTrait,
     Benchmark,
     FewShotConfig,
+    Karenina,
     LLMRubricTrait,
     MetricRubricTrait,
     ModelConfig,
@@ -869,6 +871,12 @@ WITHOUT_EFFECT_ON_NUMBERS = {
 """Why a run may go on with another value of these settings."""
 
 
+@cache
+def asking_nobody(installed: frozenset[str], priced: bool) -> Karenina:
+    here = (CountingExecutor, WithEmbedders(), WithTools(), Leaving, *([WithPrices()] if priced else []))
+    return application(*SERVING, *here, installed=installed)
+
+
 def depends_on(
     setting: Setting, value: Any, make_question: Callable[..., Any], names: set[str], folder: Path, *, of_model: bool
 ) -> Any:
@@ -879,8 +887,7 @@ def depends_on(
     model_facts |= facts if of_model else {}
     if model_facts["interface"] == "manual":
         model_facts.pop("endpoint_base_url")
-    here = (CountingExecutor, WithEmbedders(), WithTools(), Leaving, *([WithPrices()] if setting.priced else []))
-    app = application(*SERVING, *here, installed=names | {"openai_endpoint", "manual"} | setting.plugins)
+    app = asking_nobody(frozenset(names | {"openai_endpoint", "manual"} | setting.plugins), setting.priced)
     judge = ModelConfig(model_name="j", interface="openai_endpoint", endpoint_base_url="http://127.0.0.1:9/v1")
     questions = [make_question(0, **{"workspace_path": None, **setting.questions})]
     benchmark = Benchmark(name="b", questions=questions, rubric=setting.rubric, workspace_root=folder)

@@ -278,7 +278,12 @@ def what_came_of(results: VerificationResultSet) -> list[Any]:
 
 @pytest.mark.parametrize(("questions", "concurrency"), [(1, 1), (2, 3)])
 def test_at_whichever_call_a_budget_is_used_up_the_run_that_is_gone_on_with_is_the_whole_one(
-    plugin_names: set[str], make_question: Callable[..., Any], tmp_path: Path, questions: int, concurrency: int
+    plugin_names: set[str],
+    make_question: Callable[..., Any],
+    tmp_path: Path,
+    questions: int,
+    concurrency: int,
+    long: bool,
 ) -> None:
     installed = {*plugin_names, "openai_endpoint", "abstention-check", "rubric-evaluation", "trait-llm"}
     benchmark = Benchmark(name="b", questions=[make_question(n) for n in range(questions)]).with_rubric(JUDGED)
@@ -295,7 +300,7 @@ def test_at_whichever_call_a_budget_is_used_up_the_run_that_is_gone_on_with_is_t
         calls = server.count
         assert calls == questions * (1 + 2 * 4)
         lacking = 0
-        budgets = range(1, calls, questions)
+        budgets = range(1, calls, questions if long or questions == 1 else 2 * questions + 1)
         for most in budgets:
             run_dir = tmp_path / f"{most}"
             part = benchmark.run_verification(evolve(config, budget_tokens=most * EACH), run_dir=run_dir, **facts)

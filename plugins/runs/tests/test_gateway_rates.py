@@ -181,23 +181,25 @@ FAST = [
 @pytest.mark.parametrize("row", [*SLOW, *LONG_WAITS, *FAST], ids=str)
 def test_a_rate_is_learnt_from_refusals_and_nothing_is_lost(row: Row, long: bool) -> None:
     """Also where one call at a time is too much. Where `worst` is higher than `most`, that holds for all seeds but
-    three. The other rows hold for every seed. The short form tries fewer, the fewer the more calls there are."""
+    three, of the first ten but two. The other rows hold for every seed. The short form tries fewer, the fewer the more
+    calls there are."""
     spans: list[float] = []
-    short = 20 if row.worst else 3 if row.items >= 100 else 7
+    short = 10 if row.worst else 2 if row.items >= 100 else 4
     for seed in range(20 if long else short):
         world = run(row, seed)
         assert world.failed == []
         assert world.undercut == 0
         assert world.wasted <= 0.35
         spans.append(world.span / row.ideal)
-    assert sorted(spans)[-4 if row.worst else -1] <= row.most
+    worse = 0 if not row.worst else 3 if long else 2
+    assert sorted(spans)[-1 - worse] <= row.most
     assert max(spans) <= max(row.worst, row.most)
 
 
 def test_models_with_limits_of_their_own_do_not_slow_each_other_down() -> None:
     """The judge, which is asked ten times as often, may answer as often as it likes."""
     facts = {"rate": 10.0, "burst": 5, "retry_after": 1.0, "in_flight": 50, "judgings": 10, "most": 1.5}
-    world = run(Row(items=300, each=True, judged_for_nothing=True, **facts), 1)  # type: ignore[arg-type] # as they are
+    world = run(Row(items=150, each=True, judged_for_nothing=True, **facts), 1)  # type: ignore[arg-type] # as they are
     assert world.failed == []
     assert world.span <= 1.5 * world.row.ideal
 

@@ -219,21 +219,21 @@ SUSTAINED = [
         make=lambda: Provider(at_a_rate(lambda at: 60.0, 6.0), retry_after=lambda now: 1.0),
         calls=7200,
         ideal=120.0,
-        briefly=(2400, 40.0),
+        briefly=(1200, 20.0),
     ),
     Case(
         name="60/s, Retry-After 0.35",
         make=lambda: Provider(at_a_rate(lambda at: 60.0, 6.0), retry_after=lambda now: 0.35),
         calls=7200,
         ideal=120.0,
-        briefly=(2400, 40.0),
+        briefly=(1200, 20.0),
     ),
     Case(
         name="60/s, a burst of 60, Retry-After 1",
         make=lambda: Provider(at_a_rate(lambda at: 60.0, 60.0), retry_after=lambda now: 1.0),
         calls=7200,
         ideal=119.0,
-        briefly=(2400, 39.0),
+        briefly=(1200, 19.0),
     ),
     Case(
         name="5/s, calls of 2 s, Retry-After 2",
@@ -246,7 +246,7 @@ SUSTAINED = [
         make=lambda: Provider(in_windows(60, 1.0), retry_after=until_the_window_ends(1.0)),
         calls=7200,
         ideal=119.1,
-        briefly=(2400, 39.1),
+        briefly=(1200, 19.1),
     ),
     Case(
         name="60 in every 10 s, Retry-After to their end",
@@ -314,12 +314,14 @@ def down_for_half_a_minute(status: int, since: float) -> Provider:
 
 
 @pytest.mark.parametrize(
-    ("workers", "status"), [(1, 500), (2, 0), (8, 500), (8, 0), (200, 500), (200, 502), (200, 503), (8, 504)]
+    ("workers", "status"), [(1, 500), (2, 0), (8, 500), (8, 0), (200, 500), (8, 502), (200, 503), (8, 504)]
 )
-def test_a_storm_of_half_a_minute_costs_hardly_a_call_with_the_default_attempts(workers: int, status: int) -> None:
+def test_a_storm_of_half_a_minute_costs_hardly_a_call_with_the_default_attempts(
+    workers: int, status: int, long: bool
+) -> None:
     """Those whose second attempt failed before several in a row had."""
     provider = down_for_half_a_minute(status, well_for(workers))
-    calls = {1: 300, 2: 600, 8: 1600}.get(workers, 6000)
+    calls = {1: 300, 2: 600, 8: 1600}.get(workers, 6000 if long else 3000)
     outcome = ask(provider, calls, workers=workers)
     print(line := told(f"{status} for 30 s, {workers} at once", provider, outcome, 30.0 + calls / workers / 10))
     assert outcome.failed <= 2, line
@@ -348,7 +350,7 @@ def test_a_few_such_calls_anywhere_cost_the_others_no_more_than_their_own_waits(
     workers: int, latency: float, long: bool
 ) -> None:
     """Also at the end, when nothing else is under way: who failed while others were answered says nothing new."""
-    calls, few = (2000, 20) if long else (1000, 10)
+    calls, few = (2000, 20) if long else (500, 5)
     poisoned = random.Random(3).sample(range(calls), few)
     failing = Provider(lambda now: True, varying(latency), status=500)
     outcome = ask(failing, calls, workers=workers, poisoned=poisoned)
@@ -363,7 +365,7 @@ def test_many_such_calls_in_a_row_are_taken_for_a_storm_and_cost_pauses(
     workers: int, together: int, long: bool
 ) -> None:
     """As those of one question are, when it is asked many times over."""
-    calls = 2000 if long else 1000
+    calls = 2000 if long else 500
     provider = Provider(lambda now: True, varying(0.1), status=500)
     outcome = ask(provider, calls, workers=workers, poisoned=range(100, 100 + together))
     whole = undisturbed(calls, workers)
@@ -376,9 +378,9 @@ def test_many_such_calls_in_a_row_are_taken_for_a_storm_and_cost_pauses(
 
 @pytest.mark.parametrize("workers", [8, 50, 200])
 @pytest.mark.parametrize("fails", [1, 2])
-def test_calls_that_all_fail_at_first_do_not_crawl(fails: int, workers: int) -> None:
+def test_calls_that_all_fail_at_first_do_not_crawl(fails: int, workers: int, long: bool) -> None:
     """A server that does not know a question until it was asked before, for example."""
-    calls = {8: 200, 50: 500, 200: 2000 // fails}[workers]
+    calls = {8: 200, 50: 500 if long else 250, 200: (2000 if long else 1500) // fails}[workers]
 
     @define(eq=False)
     class AtFirst(Provider):
@@ -509,10 +511,13 @@ def test_a_call_that_others_wait_for_and_that_is_cancelled_holds_nobody_up() -> 
 
 @pytest.mark.parametrize("workers", [1, 2, 8, 200])
 @pytest.mark.parametrize("status", [0, 429, 500, 502])
-def test_a_provider_that_takes_nothing_for_longer_than_a_call_has_is_asked_no_more(status: int, workers: int) -> None:
+def test_a_provider_that_takes_nothing_for_longer_than_a_call_has_is_asked_no_more(
+    status: int, workers: int, long: bool
+) -> None:
     """Soon after, and nobody else fails: not one after the other, as their attempts are used up."""
     provider = Provider(lambda now: now < well_for(workers), varying(0.1), status=status)
-    outcome = ask(provider, 100 + (20 if workers > 100 else 60) * workers, workers=workers, patience=120.0)
+    each = 60 if workers <= 100 else 20 if long else 12
+    outcome = ask(provider, 100 + each * workers, workers=workers, patience=120.0)
     print(told(f"{status} for ever, {workers} at once", provider, outcome, 125.0), outcome.kept_out)
     assert outcome.kinds == {{0: "connection", 429: "rate_limited"}.get(status, "server")}
     assert 120.0 < outcome.seconds <= 140.0
@@ -678,8 +683,8 @@ POLICIES: dict[str, Callable[[Provider, Case], Outcome]] = {
 
 def test_nothing_that_does_not_know_the_limit_is_faster_without_wasting_more(long: bool) -> None:
     """The full form prints a table of all cases."""
-    cases = [DROP, *SUSTAINED] if long else [DROP, SUSTAINED[0]]
-    for case in (each.form(long=long) for each in cases):
+    cases = [DROP, *SUSTAINED] if long else [DROP]
+    for case in cases:
         found = {}
         for name, policy in POLICIES.items():
             provider = case.make()

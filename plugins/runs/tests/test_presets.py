@@ -42,7 +42,8 @@ def problems_of(call: Callable[[], Any]) -> list[str]:
     return [str(problem) for problem in raised.value.problems] or [str(raised.value)]
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))  # the first example makes the converters
+# the first example makes the converters
+@settings(max_examples=settings.default.max_examples // 3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(config=verification_configs())
 def test_a_saved_configuration_is_the_same_again(app: Karenina, config: VerificationConfig) -> None:
     assume("***" not in str(config))

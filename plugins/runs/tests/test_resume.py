@@ -24,7 +24,15 @@ from karenina_runs.folder.fingerprint import Changed
 from karenina_runs.journal.reader import JournalReader
 from karenina_runs.resume import Wanted, resumption
 
-from karenina_core import ModelConfig, VerificationConfig, VerificationResultSet, aresume_run, extend_run, resume_run
+from karenina_core import (
+    Karenina,
+    ModelConfig,
+    VerificationConfig,
+    VerificationResultSet,
+    aresume_run,
+    extend_run,
+    resume_run,
+)
 from karenina_core.errors import ConfigError, ParseError, PortError, RunDirectoryError
 from karenina_core.testing import ScriptedLLM, ScriptedServer, application
 
@@ -82,12 +90,22 @@ def resumed(here: Any, folder: Path, config: Any = None, **options: Any) -> Veri
     )
 
 
+def test_where_an_application_is_given_no_other_is_made(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = world(questions=2)
+    interrupted(here, tmp_path, 1)
+    monkeypatch.setattr(Karenina, "installed", None)
+    results = asyncio.run(aresume_run(tmp_path, benchmark=here.benchmark, app=here.app))
+    assert results.get_summary()["outcomes"] == {"passed": 2}
+
+
 WHOLE: dict[int, tuple[Any, int]] = {}
 """What is on the disk after runs that were not interrupted, and how many answers they asked for, by replicates."""
 
 
 @settings(
-    max_examples=10, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(items=st.integers(1, 23), concurrency=st.integers(1, 8), replicates=st.integers(1, 2))
 def test_a_run_that_was_interrupted_anywhere_equals_one_that_was_not(

@@ -95,8 +95,9 @@ def load_config(
     models: bool = True,
     base: Layer | None = None,
     preset: Layer | None = None,
+    app: Karenina | None = None,
 ) -> RunConfig:
-    """Read all layers and make the application and the configuration.
+    """Read all layers and make the configuration, and the application where `app` is None.
 
     `sets` are texts `key.path=value`. `models=False` leaves the models out, for what calls none. `base` is the
     lowest layer in place of the environment: the configuration of a run that is resumed. `preset` is the layer below
@@ -112,7 +113,7 @@ def load_config(
         _attempt(problems, lambda: settings_layer(sets)) or Layer("", {}),
     )
     supplied = {flag: _attempt(problems, flag.read) for flag in flags.supplied} if models else {}
-    app = _attempt(problems, lambda: _application(layers), layers)
+    app = app or _attempt(problems, lambda: _application(layers), layers)
 
     def resolve(model: str) -> str | None:
         try:

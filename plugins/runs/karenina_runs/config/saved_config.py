@@ -10,6 +10,7 @@ from typing import Any
 from karenina_calls.models.untrusted_models import replaced_models
 from karenina_calls.tools.tool_servers import shown_address
 
+from karenina_core import Karenina
 from karenina_core.errors import ConfigError, Problem
 from karenina_core.values.config import ModelConfig, VerificationConfig, facts
 from karenina_core.values.convert import unstructure
@@ -90,8 +91,11 @@ def rubric_definition(prepared: Prepared) -> dict[str, Any] | None:
     return data if any(data.values()) else None
 
 
-def rebuilt(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str], flags: Flags) -> RunConfig:
-    """The application and the configuration of a run, with what a file, `--set` and flags say instead.
+def rebuilt(
+    manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str], flags: Flags, app: Karenina | None = None
+) -> RunConfig:
+    """The application, where it is not there, and the configuration of a run, with what a file, `--set` and flags say
+    instead.
 
     The environment's settings are those with which the run began. Raises ConfigError with everything that was not
     written and is not given now, and with every other problem.
@@ -112,7 +116,7 @@ def rebuilt(manifest: Mapping[str, Any], path: Path | None, sets: Iterable[str],
             problems.append(Problem(row["path"], row["hint"]))
     if problems:
         raise ConfigError(problems)
-    return load_config(path, sets, flags, base=base)
+    return load_config(path, sets, flags, base=base, app=app)
 
 
 def model_tables(config: VerificationConfig) -> dict[str, list[str]]:
