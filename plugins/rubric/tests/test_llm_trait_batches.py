@@ -25,7 +25,7 @@ from karenina_core.ports.model_client import CallRecord
 from karenina_core.testing import ScriptedCall, ScriptedLLM
 from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
-LAW = settings(deadline=None, max_examples=settings().max_examples * 3, suppress_health_check=[HealthCheck.too_slow])
+LAW = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 NAMED = re.compile(r"^(trait_\d+|result|score|classification): (.*)\nCriteria: ", re.MULTILINE)
 OUT_OF_REACH: tuple[ErrorKind, ...] = (
     "auth",
