@@ -6,6 +6,7 @@ import asyncio
 import json
 import string
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -48,10 +49,16 @@ def checks(found: Audit) -> dict[str, set[str]]:
 # Planted faults
 
 
+@cache
+def audit_of(app: Karenina, seed: int) -> Audit:
+    """With what the models answered by this seed."""
+    return asyncio.run(audit(benchmark(), answers(seed), app=app))
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_of_twenty_faults_in_a_hundred_items_at_least_eighteen_are_named(app: Karenina, seed: int) -> None:
     assert (len(ITEMS), len(PLANTED)) == (100, 20)
-    found = asyncio.run(audit(benchmark(), answers(seed), app=app))
+    found = audit_of(app, seed)
     alarms = {item.question_id for item in found.alarms}
     missed, false = PLANTED.keys() - alarms, alarms - PLANTED.keys()
     assert len(missed) <= 2, {name: PLANTED[name] for name in missed}
@@ -67,7 +74,7 @@ def test_without_runs_no_sound_item_is_an_alarm_and_only_faults_of_keys_are_miss
 
 
 def test_the_worst_come_first_and_notes_are_no_alarms(app: Karenina) -> None:
-    found = asyncio.run(audit(benchmark(), answers(), app=app))
+    found = audit_of(app, 1)
     order = [item.severity for item in found.items]
     assert order == sorted(order, key=["fault", "suspect", "note"].index)
     assert all(item.findings[0].severity == item.severity for item in found.items)
@@ -135,13 +142,12 @@ def test_python_templates_are_looked_at_in_the_sandbox_or_left_out_with_a_note(a
     assert checks(found) == {"q": {"contradiction"}}
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=settings().max_examples // 2, deadline=None, derandomize=True)
 @given(
     words=st.lists(st.text(string.ascii_lowercase, min_size=3, max_size=8), min_size=3, max_size=8, unique=True),
     mark=st.sampled_from(["?", " ?", "...", ""]),
 )
-def test_the_same_question_in_other_cases_and_marks_is_a_duplicate(words: list[str], mark: str) -> None:
-    app = Karenina.installed()
+def test_the_same_question_in_other_cases_and_marks_is_a_duplicate(app: Karenina, words: list[str], mark: str) -> None:
     first, second = (Question(question=text, id=name, raw_answer="x") for name, text in
                      (("a", " ".join(words)), ("b", " ".join(words).upper() + mark)))  # fmt: skip
     found = audited(app, first, second)
@@ -169,10 +175,10 @@ FIELDS = (
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
-@given(st.lists(NUMBERS | st.text(max_size=20), max_size=4).map(" ".join), st.sampled_from(FIELDS))
-def test_any_reference_answer_can_be_looked_at(answer: str, one: list[Any]) -> None:
-    found = audited(Karenina.installed(), asked("Which?", answer, one))
+@settings(deadline=None, derandomize=True)
+@given(answer=st.lists(NUMBERS | st.text(max_size=20), max_size=4).map(" ".join), one=st.sampled_from(FIELDS))
+def test_any_reference_answer_can_be_looked_at(app: Karenina, answer: str, one: list[Any]) -> None:
+    found = audited(app, asked("Which?", answer, one))
     assert {finding.severity for item in found.items for finding in item.findings} <= {"fault", "suspect", "note"}
 
 

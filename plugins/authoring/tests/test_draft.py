@@ -316,7 +316,7 @@ ROWS = st.fixed_dictionaries(
 BROKEN = st.dictionaries(st.sampled_from([*FIELD["properties"], "other"]), VALUES)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 @given(rows=st.lists(ROWS | BROKEN, max_size=MOST_FIELDS + 1))
 def test_every_reply_is_a_plan_that_can_be_loaded_or_refused_in_words(app: Karenina, rows: list[Any]) -> None:
     try:

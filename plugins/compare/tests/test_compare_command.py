@@ -262,7 +262,9 @@ def test_no_limits_are_no_gates() -> None:
 # Formats
 
 
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=settings().max_examples // 6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 @given(ANY, ANY)
 def test_all_results_can_be_compared_and_reported_in_every_format(a: Any, b: Any) -> None:
     for comparison in (compare(a, [*a, *b], metrics=EVERYTHING), compare_models([*a, *b])):
@@ -388,7 +390,7 @@ def test_what_markdown_shows_is_the_text_itself() -> None:
     assert "<b>" not in html
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=settings().max_examples, deadline=None, derandomize=True)
 @given(st.text(max_size=40))
 def test_texts_are_shown_in_one_line_and_as_they_are(text: str) -> None:
     shown = literal(text)
@@ -459,7 +461,9 @@ def misfits(element: ElementTree.Element) -> list[str]:
     return wrong
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=settings().max_examples // 4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 @given(ANY, ANY)
 def test_junit_fits_the_schema_and_its_counts_are_true(a: Any, b: Any) -> None:
     comparison = compare([*a, *run([1, 1, None, 0])], [*b, *run([0, None, 1, 1])])

@@ -28,7 +28,7 @@ from karenina_core.values.outcome import OutcomeName
 from karenina_core.values.result import MetadataPart
 
 LAW = settings(
-    max_examples=40,
+    max_examples=settings().max_examples // 2,
     deadline=None,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),
@@ -130,7 +130,7 @@ def test_the_order_of_results_means_nothing(results: list[VerificationResult], r
     assert headline_numbers(mixed).to_dict() == headline_numbers(results).to_dict()
 
 
-@settings(LAW, max_examples=6)
+@settings(LAW, max_examples=settings().max_examples // 6)
 @given(ANY)
 def test_all_results_have_numbers_that_json_can_hold(results: list[VerificationResult]) -> None:
     assert json.loads(json.dumps(headline_numbers(results).to_dict(), allow_nan=False))["level"] == 0.95

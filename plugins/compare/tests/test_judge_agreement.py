@@ -62,7 +62,7 @@ def test_every_two_judges_and_every_model_has_a_row() -> None:
     assert judge_agreement(judged("j", [1])) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12))
 def test_who_is_called_first_changes_no_number(pairs: list[tuple[bool, bool]]) -> None:
     one, other = ([int(pair[side]) for pair in pairs] for side in (0, 1))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from karenina_compare.statistics import StatisticsError, cluster_mean, cluster_rate, wilson
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1)), min_size=1, max_size=40)
-LAW = settings(max_examples=60, deadline=None, derandomize=True)
+LAW = settings(deadline=None, derandomize=True)
 
 
 @LAW

@@ -129,7 +129,7 @@ def test_darwins_maize_and_students_t() -> None:
     assert ours.value / ours.standard_error == pytest.approx(2.148, abs=5e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 @given(st.lists(st.floats(0, 10), min_size=12, max_size=40, unique=True), LEVELS, st.integers(0, 2**32 - 1))
 def test_bca_equals_scipy_on_the_same_resamples(values: list[float], level: float, seed: int) -> None:
     assume(max(values) - min(values) > 1e-6)

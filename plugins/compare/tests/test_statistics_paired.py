@@ -165,7 +165,7 @@ def test_drawn_signs_never_give_0() -> None:
     assert largest.p_value > 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=settings().max_examples)
 @given(st.lists(st.integers(1, 30), min_size=21, max_size=40), st.integers(0, 6))
 def test_where_no_drawn_sum_is_as_far_the_bound_is_above_the_exact_share(sizes: list[int], turned: int) -> None:
     """The exact distribution of the sum, by convolution in whole numbers."""
@@ -245,7 +245,7 @@ def test_the_clustered_paired_test_is_the_clustered_mean_of_the_differences(
         assert ours.p_value == pytest.approx(2 * scipy.stats.t.sf(abs(ours.statistic), df), abs=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings().max_examples // 3, deadline=None)
 @given(PAIRS, st.sampled_from([0.8, 0.95]))
 def test_the_paired_bootstrap_draws_differences(pairs: list[tuple[float, float]], level: float) -> None:
     first, second = map(list, zip(*pairs, strict=True))

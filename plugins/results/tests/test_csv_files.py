@@ -58,8 +58,8 @@ def as_others_read(path: Path) -> list[list[str]]:
 # What goes in comes out
 
 
-@given(st.lists(strategies.results(), max_size=4))
-@settings(deadline=None, max_examples=30)
+@given(st.lists(strategies.results(), max_size=3))
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 def test_every_cell_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, results: list[VerificationResult]
 ) -> None:
@@ -183,8 +183,8 @@ def test_the_columns_are_in_the_documented_order(tmp_path: Path) -> None:
 # Several parts
 
 
-@given(st.lists(strategies.results(), max_size=4), st.integers(0, 4))
-@settings(deadline=None, max_examples=15)
+@given(st.lists(strategies.results(), max_size=3), st.integers(0, 4))
+@settings(deadline=None, max_examples=settings().max_examples // 4)
 def test_parts_that_are_put_together_are_the_same_as_one_file(
     tmp_path_factory: pytest.TempPathFactory, results: list[VerificationResult], cut: int
 ) -> None:

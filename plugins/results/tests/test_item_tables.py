@@ -61,8 +61,8 @@ def test_traits_are_columns() -> None:
     assert VerificationResultSet([result(rubric=rubric), result(2)]).to_dataframe()["rubric_clarity"][0] == 4
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.lists(strategies.results(), max_size=4))
+@settings(max_examples=settings().max_examples // 3, deadline=None)
+@given(st.lists(strategies.results(), max_size=3))
 def test_no_column_is_empty_but_those_that_are_always_there(results: list[VerificationResult]) -> None:
     for choice in ("short", "full"):
         frame = VerificationResultSet(results).to_dataframe(columns=choice)  # type: ignore[arg-type] # of a loop
@@ -76,7 +76,7 @@ def test_an_unknown_choice_is_refused() -> None:
         VerificationResultSet([result()]).view("items").to_dataframe(columns="ful")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings().max_examples // 3, deadline=None)
 @given(st.lists(strategies.results(), max_size=3))
 def test_a_short_csv_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, results: list[VerificationResult]

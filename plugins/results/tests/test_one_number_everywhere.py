@@ -290,7 +290,7 @@ def interval_text(found: Mapping[str, Any], name: str) -> str:
     return percent(found[name]) + ("" if low is None else f" (95 %: {percent(low)} to {percent(high)})")
 
 
-@settings(LAW, max_examples=60)
+@LAW
 @given(worlds())
 def test_summary_terminal_views_headline_and_comparison_say_what_the_lines_say(world: Any) -> None:
     with tempfile.TemporaryDirectory() as folder, APP:
@@ -349,7 +349,7 @@ def test_summary_terminal_views_headline_and_comparison_say_what_the_lines_say(w
             assert cells.get("absent", "0") == str(absent)
 
 
-@settings(LAW, max_examples=40)
+@settings(LAW, max_examples=settings().max_examples // 2)
 @given(worlds())
 def test_groups_keywords_and_replicates_say_what_the_lines_say(world: Any) -> None:
     with tempfile.TemporaryDirectory() as folder, APP:
@@ -396,7 +396,7 @@ def test_groups_keywords_and_replicates_say_what_the_lines_say(world: Any) -> No
         )
 
 
-@settings(LAW, max_examples=10)
+@settings(LAW, max_examples=settings().max_examples // 5)
 @given(worlds())
 def test_tables_and_files_count_what_the_lines_say(world: Any) -> None:
     with tempfile.TemporaryDirectory() as folder, APP:
@@ -423,7 +423,7 @@ def test_tables_and_files_count_what_the_lines_say(world: Any) -> None:
         assert found == {groups[name]: number for name, number in failures(oracle.lines).items()}
 
 
-@settings(LAW, max_examples=40)
+@settings(LAW, max_examples=settings().max_examples // 2)
 @given(worlds())
 def test_traits_say_what_the_lines_say(world: Any) -> None:
     with tempfile.TemporaryDirectory() as folder, APP:
@@ -469,7 +469,7 @@ def test_traits_say_what_the_lines_say(world: Any) -> None:
         assert len(notes) == sum("every score" in note for note in summary["notes"])
 
 
-@settings(LAW, max_examples=40)
+@settings(LAW, max_examples=settings().max_examples // 2)
 @given(worlds(), worlds())
 def test_better_and_worse_questions_are_those_whose_means_differ(one: Any, other: Any) -> None:
     """In the row, among the changed questions, in the headings and in the table, with any number of replicates."""
@@ -491,7 +491,7 @@ def test_better_and_worse_questions_are_those_whose_means_differ(one: Any, other
             assert wording(row).counts == f"{expected[0]} / {expected[1]}"
 
 
-@settings(LAW, max_examples=60)
+@LAW
 @given(worlds(), st.sampled_from([0.0, 0.25, 0.5, 0.75, 0.9, 1.0]))
 def test_gates_are_decided_by_the_worst_case(world: Any, least: float) -> None:
     with tempfile.TemporaryDirectory() as folder, APP:
@@ -504,7 +504,7 @@ def test_gates_are_decided_by_the_worst_case(world: Any, least: float) -> None:
             assert found[f"{answering}, judged by {parsing}"] is (worst >= least - 1e-9)
 
 
-@settings(LAW, max_examples=6)
+@settings(LAW, max_examples=settings().max_examples // 6)
 @given(worlds())
 def test_the_report_says_what_the_lines_say(world: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +181,14 @@ def test_ids_of_any_length_and_texts_with_nul_are_kept(database: Database) -> No
     assert database.ask("SELECT raw_llm_response FROM results WHERE outcome = 'passed'") == [("BCL2\ufffd!",)]
 
 
+@cache
+def drawn() -> list[VerificationResult]:
+    found = enumerate(every(strategies.results(), 20), 1)
+    return [evolve(r, metadata=evolve(r.metadata, result_id=f"{n:016x}")) for n, r in found]
+
+
 def test_every_view_can_be_asked(database: Database) -> None:
-    drawn = enumerate(every(strategies.results(), 20), 1)
-    database.write(SCORED, *(evolve(r, metadata=evolve(r.metadata, result_id=f"{n:016x}")) for n, r in drawn))
+    database.write(SCORED, *drawn())
     for view in schema.VIEWS:
         assert database.ask(f"SELECT * FROM {view}"), f"nothing is in {view}"
 

@@ -16,7 +16,7 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from karenina_results.formats import json_file
+from karenina_results.formats import json_file, parquet_file
 from karenina_results.formats.csv_file import CsvFile, read_rows
 from karenina_results.formats.json_file import JsonFile
 from karenina_results.formats.parquet_file import ParquetFile
@@ -61,8 +61,8 @@ def result(number: int = 1, text: str = "BCL2", **facts: Any) -> VerificationRes
 # What goes in comes out
 
 
-@given(results=st.lists(strategies.results(), max_size=4).map(numbered))
-@settings(deadline=None, max_examples=20)
+@given(results=st.lists(strategies.results(), max_size=3).map(numbered))
+@settings(deadline=None, max_examples=settings().max_examples // 3)
 def test_nothing_is_lost_in_any_format(
     tmp_path_factory: pytest.TempPathFactory, results: list[VerificationResult]
 ) -> None:
@@ -136,8 +136,8 @@ def test_more_results_need_no_more_memory(tmp_path: Path, monkeypatch: pytest.Mo
             tracemalloc.stop()
 
     peak(10)  # imports, and what is made once
-    few, many = peak(20), peak(200)
-    assert many < few + 180 * 1_000, "not even a fifth of each result may be kept"
+    few, many = peak(20), peak(100)
+    assert many < few + 80 * 1_000, "not even a fifth of each result may be kept"
 
 
 # Version 2.2 of the document
@@ -495,12 +495,14 @@ def test_parquet_has_typed_columns(tmp_path: Path) -> None:
     assert (row["job_id"], json.loads(row["result"])["metadata"]["question_id"]) == ("mine", "q")
 
 
-def test_parquet_is_written_in_groups_of_rows(tmp_path: Path) -> None:
+def test_parquet_is_written_in_groups_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow.parquet
 
-    ParquetFile().write([result(n) for n in range(2_500)], tmp_path / "file", {})
+    assert parquet_file.ROWS == 1000
+    monkeypatch.setattr(parquet_file, "ROWS", 10)
+    ParquetFile().write([result(n) for n in range(25)], tmp_path / "file", {})
     with pyarrow.parquet.ParquetFile(tmp_path / "file") as file:
-        assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [1000, 1000, 500]
+        assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [10, 10, 5]
 
 
 def test_without_pyarrow_parquet_says_how_to_get_it(app: Karenina, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,8 +95,8 @@ def test_postgres_keeps_every_promise(new_schema: Callable[[], str]) -> None:
 # What goes in comes out
 
 
-@given(st.lists(strategies.results(), max_size=4))
-@settings(deadline=None, max_examples=20)
+@given(st.lists(strategies.results(), max_size=3))
+@settings(deadline=None, max_examples=settings().max_examples // 3)
 def test_sqlite_loses_nothing(tmp_path_factory: Any, results: list[VerificationResult]) -> None:
     file = tmp_path_factory.mktemp("db") / "results.db"
     write(Sqlite(str(file)), written := numbered(results))
@@ -109,8 +109,8 @@ def one_address(new_schema: Callable[[], str]) -> str:
     return address
 
 
-@given(st.lists(strategies.results(), max_size=4))
-@settings(deadline=None, max_examples=20)
+@given(st.lists(strategies.results(), max_size=3))
+@settings(deadline=None, max_examples=settings().max_examples // 3)
 def test_postgres_loses_nothing(new_schema: Callable[[], str], results: list[VerificationResult]) -> None:
     address = one_address(new_schema)
     before = len(list(read_database(address)))
@@ -119,8 +119,8 @@ def test_postgres_loses_nothing(new_schema: Callable[[], str], results: list[Ver
     assert list(read_database(address))[before:] == written
 
 
-@given(st.lists(strategies.results(), min_size=1, max_size=5), st.data())
-@settings(deadline=None, max_examples=12)
+@given(st.lists(strategies.results(), min_size=1, max_size=3), st.data())
+@settings(deadline=None, max_examples=settings().max_examples // 4)
 def test_tables_are_the_same_whether_they_are_written_at_once_or_bit_by_bit(
     tmp_path_factory: Any, results: list[VerificationResult], data: Any
 ) -> None:

@@ -24,13 +24,13 @@ from karenina_core.testing import application
 from karenina_core.values.result import GenerationPart, MetadataPart
 
 LAW = settings(
-    max_examples=10,
+    max_examples=settings().max_examples // 4,
     deadline=None,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
-RESULTS = st.lists(strategies.results(), max_size=4)
+RESULTS = st.lists(strategies.results(), max_size=3)
 
 
 class Extra:

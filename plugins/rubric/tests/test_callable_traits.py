@@ -39,7 +39,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.testing import ScriptedLLM, application
 
-LAW = settings(database=None, deadline=None, derandomize=True, max_examples=100)
+LAW = settings(database=None, deadline=None, derandomize=True)
 CLASSES = {"Low": None, "High": "A lot"}
 KINDS: Mapping[str, dict[str, Any]] = {
     "boolean": {"kind": "boolean"},

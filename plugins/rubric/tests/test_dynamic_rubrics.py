@@ -30,7 +30,7 @@ from karenina_core.pipeline.item import CachedAnswer
 from karenina_core.testing import ScriptedLLM, ScriptedServer, application
 
 Make = Callable[..., Any]
-LAW = settings(database=None, deadline=None, derandomize=True, max_examples=40)
+LAW = settings(database=None, deadline=None, derandomize=True, max_examples=settings().max_examples // 2)
 CHECK = "rubric_dynamic_presence_check"
 ABSENT = "concept not present in response"
 

@@ -30,7 +30,7 @@ from karenina_core import (
 from karenina_core.errors import PortError
 from karenina_core.testing import ScriptedLLM, application
 
-LAW = settings(deadline=None, max_examples=80)
+LAW = settings(deadline=None)
 
 
 class Level(StrEnum):

@@ -20,7 +20,7 @@ from karenina_core.pipeline.context import VerificationContext
 from karenina_core.testing import ScriptedCall, ScriptedLLM, application
 from karenina_core.values.config import AttemptPolicy, RetryPolicy
 
-LAW = settings(database=None, deadline=None, derandomize=True, max_examples=100)
+LAW = settings(database=None, deadline=None, derandomize=True)
 ONCE = RetryPolicy(**dict.fromkeys(("rate_limited", "timeout", "connection", "server"), AttemptPolicy(1)))
 TEXT = "Aspirin inhibits COX-1.\nIt was first sold in 1905 by Bayer. It inhibits MAO, it is said, and COX-2."
 

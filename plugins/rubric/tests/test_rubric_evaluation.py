@@ -50,7 +50,7 @@ from karenina_core.values.result import VerificationResult
 from karenina_core.values.rubric import TRAIT_LISTS
 
 Make = Callable[..., Any]
-LAW = settings(database=None, deadline=None, derandomize=True, max_examples=60)
+LAW = settings(database=None, deadline=None, derandomize=True, max_examples=settings().max_examples // 2)
 CITED = RegexRubricTrait(name="cited", pattern=r"\[\d+\]")
 KIND = TemplateKind({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})
 
@@ -532,7 +532,7 @@ def test_reasons_labels_and_texts_in_details_are_cut(scored: Make, scripted: Mak
 HUGE = st.integers(min_value=2**1024).flatmap(lambda n: st.sampled_from([n, -n]))
 
 
-@settings(LAW, max_examples=8)  # each is a score of every type
+@settings(LAW, max_examples=settings().max_examples // 8)  # each is a score of every type
 @given(HUGE)
 @example(2**1024)
 @example(-(2**1024))

@@ -13,6 +13,8 @@ from karenina_calls.ports.client import Model, ModelClient
 from karenina_calls.services.similarity import similarities
 from karenina_judging.services import LOAD_TEMPLATE, SIMILARITIES
 from karenina_template.declarative_templates import DeclarativeRuntime
+from karenina_template.language import searches
+from karenina_template.language.searches import Expression
 from karenina_template.parse import ParseTemplate
 from karenina_template.primitives import NAMES
 from karenina_template.python_source import InProcessRuntime
@@ -86,6 +88,23 @@ def trail_of(about: VerificationContext, *stages: Stage) -> dict[str, tuple[str,
 
 def all_three(about: VerificationContext) -> dict[str, tuple[str, str]]:
     return trail_of(about, ValidateTemplate(), ParseTemplate(), VerifyTemplate())
+
+
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """`limit(seconds)` in place of the two seconds that a search may take."""
+
+    def limited(seconds: float) -> None:
+        monkeypatch.setattr(searches, "SECONDS", seconds)
+        monkeypatch.setattr(Expression.search, "__defaults__", (seconds, None))
+
+    return limited
+
+
+@pytest.fixture
+def quick(limit: Callable[[float], None]) -> None:
+    """A search may take a tenth of a second."""
+    limit(0.1)
 
 
 @pytest.fixture

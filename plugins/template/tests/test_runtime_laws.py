@@ -136,7 +136,7 @@ def everything(runtime: TemplateRuntime, text: str, reply: Any) -> dict[str, Any
     return asyncio.run(run())
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=settings().max_examples * 2)
 @given(templates())
 def test_python_and_data_forms_of_a_template_say_the_same(made: tuple[str, str, dict[str, Any]]) -> None:
     source, spec, reply = made
@@ -154,7 +154,7 @@ def test_python_and_data_forms_of_a_template_say_the_same(made: tuple[str, str, 
         assert verdict.field_scores[name] == (None if value is None else float(verdict.field_results[name]))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 @given(templates())
 def test_extracted_values_can_be_filled_in_again(made: tuple[str, str, dict[str, Any]]) -> None:
     _, spec, reply = made
@@ -164,7 +164,7 @@ def test_extracted_values_can_be_filled_in_again(made: tuple[str, str, dict[str,
         assert everything(DeclarativeRuntime(), spec, again) == first
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 @given(
     templates(), st.lists(st.dictionaries(st.sampled_from(["f0", "f1", "f2"]), WORD | NUMBER | st.none()), max_size=3)
 )

@@ -138,7 +138,7 @@ def test_every_primitive_has_a_strategy_here() -> None:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_every_primitive_comes_back_equal_from_json(name: str) -> None:
     @given(BY_NAME[name])
-    @settings(database=None, deadline=None, max_examples=40)
+    @settings(database=None, deadline=None)
     def law(primitive: VerificationPrimitive) -> None:
         text = json.dumps(to_spec(primitive))
         again = primitive_from_spec(json.loads(text), BUILT_IN)

@@ -81,7 +81,12 @@ def margin(draws: int) -> float:
     return 0.02 + 3 * (0.95 * 0.05 / draws) ** 0.5
 
 
-@pytest.mark.parametrize("labels", LABELS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "labels" in metafunc.fixturenames:
+        every = metafunc.config.getoption("--long", default=False)
+        metafunc.parametrize("labels", LABELS if every else LABELS[::2])
+
+
 def test_what_is_recommended_covers_what_people_would_say(labels: int, long: bool) -> None:
     rng, often, every = np.random.default_rng(labels), 200 if long else 6, []
     for rate, judge, others in WORLDS:
@@ -113,7 +118,7 @@ def test_what_is_recommended_covers_what_people_would_say(labels: int, long: boo
 
 @pytest.fixture
 def often(long: bool) -> int:
-    return 4_000 if long else 400
+    return 4_000 if long else 200
 
 
 @pytest.mark.parametrize("strata", ["outcome", "model and outcome"])

@@ -31,6 +31,7 @@ from karenina_trust.estimators import (
     rogan_gladen_of,
     scott_pi,
 )
+from karenina_trust.estimators.draws import drawn_interval
 
 TABLES = json.loads(Path(__file__).with_name("oracles").joinpath("tables.json").read_text("utf-8"))
 ESTIMATORS = {"people": people_alone, "ppi": ppi, "ppi++": ppi_plus}
@@ -73,7 +74,7 @@ rows = st.lists(
 
 
 @given(rows, st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 def test_no_order_of_items_and_no_name_of_a_question_or_stratum_changes_a_number(table: Any, random: Any) -> None:
     labelled = [row for row in table if row[1] is not None]
     if len({question for _, _, question, _ in labelled}) < 2:
@@ -95,7 +96,7 @@ def test_no_order_of_items_and_no_name_of_a_question_or_stratum_changes_a_number
 
 
 @given(st.lists(BITS, min_size=20, max_size=80), st.lists(BITS, min_size=5, max_size=200))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 def test_a_judge_who_agrees_with_people_narrows_the_interval_and_one_who_guesses_is_ignored(
     people: list[float], others: list[float]
 ) -> None:
@@ -109,7 +110,7 @@ def test_a_judge_who_agrees_with_people_narrows_the_interval_and_one_who_guesses
 
 
 @given(st.lists(st.tuples(BITS, st.integers(0, 6)), min_size=3, max_size=60))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 def test_people_alone_have_the_interval_of_rates(table: list[tuple[float, int]]) -> None:
     values, questions = [value for value, _ in table], [question for _, question in table]
     if len(set(questions)) < 2:
@@ -169,6 +170,18 @@ def test_a_judge_who_says_little_corrects_nothing(classes: ClassRates, words: st
     assert words in found.note
 
 
+def test_a_draw_has_all_items_of_every_question_in_it() -> None:
+    questions = np.array([3, 1, 3, 0, 1, 3])
+
+    def seen(places: Any, drawn: Any) -> float:
+        for number in range(3):
+            own = places[drawn == number].tolist()
+            assert own == np.flatnonzero(questions == questions[own[0]]).tolist()
+        return 0.0
+
+    assert drawn_interval(seen, questions, "mean", resamples=100) is not None
+
+
 def test_questions_are_drawn_whole_for_a_corrected_rate() -> None:
     rng = np.random.default_rng(4)
     people = np.repeat((rng.random(60) < 0.6).astype(float), 10)
@@ -199,7 +212,7 @@ ratings = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, 
 
 
 @given(ratings, st.permutations(range(4)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 def test_names_of_categories_and_the_order_of_two_raters_do_not_matter(table: Any, names: list[int]) -> None:
     first = Ratings.of(table)
     renamed = Ratings.of([[f"c{names[b]}", f"c{names[a]}"] for a, b in table])
@@ -210,7 +223,7 @@ def test_names_of_categories_and_the_order_of_two_raters_do_not_matter(table: An
 
 
 @given(ratings)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 def test_raters_who_always_agree_have_1_and_no_others_more(table: Any) -> None:
     same = Ratings.of([[a, a] for a, _ in table])
     for coefficient in (percent, cohen_kappa, scott_pi, gwet_ac, alpha):

@@ -111,9 +111,9 @@ def test_a_control_is_as_long_as_what_it_stands_for_and_asks_for_nothing(length:
     assert not re.search(r"correct|right|judge|record|verdict|grade|\{", suite().benign, re.IGNORECASE)
 
 
-@pytest.mark.parametrize("chosen", [FAMILIES[::2], FAMILIES[1::2]], ids=["half", "others"])
-def test_each_obeyed_family_is_caught_and_no_other(tmp_path: Path, chosen: tuple[str, ...]) -> None:
-    """Of half of the families, the judge obeys every other one."""
+def test_each_obeyed_family_is_caught_and_no_other(tmp_path: Path, long: bool) -> None:
+    """Of half of the families, or of all of them, the judge obeys every other one."""
+    chosen = FAMILIES if long else FAMILIES[::2]
     obeyed = chosen[::2]
     families = [word for family in chosen for word in ("--family", family)]
     with ScriptedServer(judge(obeyed)) as server:

@@ -122,7 +122,7 @@ def _estimated(row: Row, found: Beside, sample: Sample) -> Row:
     classes, unusable = _classes(sample)
     few = _few(sample)
     estimates: dict[str, Estimate] = {}
-    strata = len(np.unique(sample.strata)) > 1
+    strata = len(sample.strata_used) > 1
     for name, estimator in ESTIMATORS.items():
         if name == "rogan-gladen" and (classes is None or strata):
             note = UNEVEN if strata else unusable
@@ -157,7 +157,7 @@ def recommended(sample: Sample, classes: ClassRates | None) -> tuple[str, str]:
         return "people", "every answer is labelled, so the judge has nothing to add"
     if power := power_tuning(sample):
         return "ppi++", f"uses the judge as far as it correlates with people's labels ({power:.2f} of its correction)"
-    if len(set(zip(sample.strata, sample.judge, strict=True))) == len(np.unique(sample.strata)) > 1:
+    if len(set(zip(sample.strata, sample.judge, strict=True))) == len(sample.strata_used) > 1:
         return "people", "answers were drawn by the judge's outcome, so the weighted labels already use it"
     return "people", "the judge does not correlate with people's labels, so it adds nothing to them"
 
@@ -188,14 +188,16 @@ def _few(sample: Sample) -> str:
 
 def _widened(estimator: Callable[[Sample], Estimate], sample: Sample) -> Estimate:
     """With the interval of the percentiles of draws where it reaches further."""
-    found, strata = estimator(sample), len(np.unique(sample.strata))
+    found, strata = estimator(sample), len(sample.strata_used)
     if (own := found.interval) is None:
         return found
 
     def again(places: Integers, questions: Integers) -> float | None:
         drawn = sample.at(places, questions)
         every = (drawn.strata, drawn.strata[drawn.labelled])  # one with one or two labels is often missing
-        return estimator(drawn).value if all(len(np.unique(there)) == strata for there in every) else None
+        return (
+            estimator(drawn).value if all(np.count_nonzero(np.bincount(there)) == strata for there in every) else None
+        )
 
     limits = drawn_interval(
         again, sample.questions, own.method, apart=sample.labelled, level=own.level, resamples=RESAMPLES
@@ -226,7 +228,7 @@ def _chance_of_draw(sample: Sample) -> float:
     the smallest one, times the strata."""
     if not sample.binary:
         return 1.0
-    labelled, strata, found = np.isin(np.arange(len(sample.judge)), sample.labelled), np.unique(sample.strata), []
+    labelled, strata, found = ~np.isnan(sample.people), sample.strata_used, []
     for stratum in strata:
         inside = sample.strata == stratum
         passes, chosen = sample.judge[inside] == 1, labelled[inside]

@@ -33,11 +33,13 @@ def drawn_interval(
     kinds = [kind for kind in (first, np.setdiff1d(names, first)) if len(kind)]
     order = np.argsort(questions, kind="stable")
     counts = np.bincount(questions)
+    begins = np.cumsum(counts) - counts
     values = []
     for _ in range(resamples):
-        chosen = np.concatenate([rng.choice(kind, len(kind)) for kind in kinds])
-        starts, sizes = np.searchsorted(questions[order], chosen), counts[chosen]
-        places = np.concatenate([order[at : at + size] for at, size in zip(starts, sizes, strict=True)])
+        chosen = np.concatenate([kind[rng.integers(len(kind), size=len(kind))] for kind in kinds])
+        sizes = counts[chosen]
+        shifts = begins[chosen] - (np.cumsum(sizes) - sizes)
+        places = order[np.repeat(shifts, sizes) + np.arange(sizes.sum())]
         if (value := statistic(places, np.repeat(np.arange(len(chosen)), sizes))) is not None:
             values.append(value)
     if len(values) <= resamples / 2:

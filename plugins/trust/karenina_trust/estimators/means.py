@@ -72,7 +72,7 @@ def power_tuning(sample: Sample) -> float:
             common += part.share**2 * float(np.mean((part.people - part.people.mean()) * said)) / n
             variance = float(np.var(np.concatenate([part.judge, part.others]), ddof=1))
             spread += part.share**2 * variance * (1 / n + 1 / others)
-    return min(max(common / spread, 0.0), 1.0) if spread > 0 else 0.0
+    return min(common / spread, 1.0) if common > 1e-12 * spread else 0.0  # less is what the order of a sum makes
 
 
 @frozen(eq=False)
@@ -101,7 +101,7 @@ class _Part:
 def _parts(sample: Sample, power: float) -> list[_Part]:
     given = ~np.isnan(sample.people)
     parts = []
-    for stratum in np.unique(sample.strata):
+    for stratum in sample.strata_used:
         inside = sample.strata == stratum
         at, others_at = np.flatnonzero(inside & given), np.flatnonzero(inside & ~given)
         share = float(inside.sum() / len(inside))
@@ -113,7 +113,7 @@ def _parts(sample: Sample, power: float) -> list[_Part]:
 def _estimate(sample: Sample, power: float, method: str, level: float, small_sample: bool) -> Estimate:
     fraction(level, "level")
     parts = _parts(sample, power)
-    groups = len(np.unique(sample.questions[sample.labelled]))
+    groups = sample.labelled_questions
     value = float(sum(part.share * part.mean for part in parts))
     found = Estimate(
         value=value, n=len(sample.labelled), method=method, clusters=None if sample.independent else groups
@@ -135,7 +135,7 @@ def influence(sample: Sample, power: float) -> Floats:
     """What each question, by its number, adds to the estimate with this share of the judge's correction: the root of
     the sum of squares is its error, but for errors of a judge that were never seen. Differences of two estimates over
     the same questions have the differences of these."""
-    groups = len(np.unique(sample.questions[sample.labelled]))
+    groups = sample.labelled_questions
     own = _influence(sample, _parts(sample, power), groups if groups > 1 else None)
     return np.asarray(np.bincount(sample.questions, weights=own))
 

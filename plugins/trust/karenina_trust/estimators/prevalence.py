@@ -141,7 +141,7 @@ def rogan_gladen(sample: Sample, level: float = 0.95, *, seed: int = SEED) -> Es
     if drawn is None:
         return evolve(found, value=None, interval=None, note="in half of the draws of questions the judge says nothing")
     limits = evolve(drawn, low=min(drawn.low, found.interval.low), high=max(drawn.high, found.interval.high))
-    groups = len(np.unique(sample.questions[sample.labelled]))
+    groups = sample.labelled_questions
     return evolve(found, standard_error=None, interval=limits, clusters=groups, resamples=RESAMPLES)
 
 

@@ -68,9 +68,19 @@ class Sample:
         return bool(((values == 0) | (values == 1)).all())
 
     @property
+    def labelled_questions(self) -> int:
+        """How many questions have an item with a label."""
+        return int(np.count_nonzero(np.bincount(self.questions[self.labelled])))
+
+    @property
+    def strata_used(self) -> Integers:
+        """The numbers of the strata that have an item."""
+        return np.flatnonzero(np.bincount(self.strata))
+
+    @property
     def independent(self) -> bool:
         """Whether no question has more than one item."""
-        return len(np.unique(self.questions)) == len(self.questions)
+        return bool((np.bincount(self.questions) <= 1).all())
 
     def at(self, places: Integers, questions: Integers) -> Sample:
         """These items, of questions with other numbers."""
