@@ -131,7 +131,7 @@ def test_the_smallest_example_is_found_and_the_search_ends() -> None:
 
 def test_hypothesis_is_imported_only_for_random_examples() -> None:
     script = (
-        "import sys, karenina_core.testing as t\n"
+        "import sys, karenina_testing.authoring.verdicts, karenina_core.testing as t\n"
         "t.application, t.ScriptedServer, t.ScriptedLLM\n"
         "assert 'hypothesis' not in sys.modules\n"
         "t.stage_checks\n"
