@@ -40,7 +40,8 @@ def pytested(environment: Mapping[str, str], *words: str, cwd: Path) -> subproce
 
 def test_checks_are_collected_as_tests(site: Site, tmp_path: Path) -> None:
     (tmp_path / "test_other.py").write_text("def test_other(): ...\n", "utf-8")
-    ran = pytested(site("planted", SINK), "--karenina", "planted", "-rA", cwd=tmp_path)
+    words = ("--karenina", "planted", "-rA", "-k", "other or loads or keeps")
+    ran = pytested(site("planted", SINK), *words, cwd=tmp_path)
     assert ran.returncode == 1
     assert "PASSED karenina:planted::loads" in ran.stdout
     assert "FAILED karenina:planted::planted.keeps" in ran.stdout
@@ -54,7 +55,7 @@ def test_checks_are_collected_beside_tests(site: Site, tmp_path: Path) -> None:
     (tmp_path / "test_planted.py").write_text(line, "utf-8")
     (tmp_path / "test_other.py").write_text("def test_other(): ...\n", "utf-8")
     files = ("test_other.py", "test_planted.py")
-    words = ("--karenina", "planted", "-rA", "-k", "test_other or loads or test_it")
+    words = ("--karenina", "planted", "-rA", "-k", "test_other or loads or (test_it and keeps)")
     ran = pytested(site("planted", SINK), *words, *files, cwd=tmp_path)
     assert "PASSED test_other.py::test_other" in ran.stdout
     assert "PASSED karenina:planted::loads" in ran.stdout
