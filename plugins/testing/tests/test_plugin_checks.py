@@ -25,11 +25,10 @@ COMMANDS = sorted(
 
 WHOLE = (
     *("litellm", "embedder-litellm"),
-    *("generate-answer", "trait-llm", "jsonl", "declarative-runtime", "primitives", "search-tavily", "jsonld"),
-    *("local-executor", "verify"),
+    *("generate-answer", "trait-llm", "primitives", "search-tavily", "jsonld", "local-executor", "verify"),
 )
 """Checked with everything that they bring: what .ci/run leaves out where it checks all plugins with the oldest
-dependencies, and one of each other kind."""
+dependencies, and one of each other kind. For a sink see test_pytest_plugin.py, for runtimes test_runtime_checks.py."""
 
 
 @pytest.mark.parametrize("name", sorted({*INSTALLED, *COMMANDS}))
