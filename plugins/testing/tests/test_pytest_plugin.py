@@ -40,7 +40,7 @@ def pytested(environment: Mapping[str, str], *words: str, cwd: Path) -> subproce
 
 def test_checks_are_collected_as_tests(site: Site, tmp_path: Path) -> None:
     (tmp_path / "test_other.py").write_text("def test_other(): ...\n", "utf-8")
-    words = ("--karenina", "planted", "-rA", "-k", "other or loads or methods")
+    words = ("--karenina", "planted", "-rA", "-k", "test_other or loads or methods")
     ran = pytested(site("planted", SINK), *words, cwd=tmp_path)
     assert ran.returncode == 1
     assert "PASSED karenina:planted::loads" in ran.stdout
