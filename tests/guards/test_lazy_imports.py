@@ -28,9 +28,10 @@ def foreign(modules: set[str]) -> set[str]:
     return modules - set(sys.stdlib_module_names) - at_start
 
 
-def test_loading_every_plugin_imports_nothing_heavy() -> None:
-    modules = imported_after("from karenina_core import Karenina\nassert Karenina.installed().plugins")
-    assert "karenina_generation" in modules
+def test_loading_every_plugin_and_every_command_imports_nothing_heavy() -> None:
+    commands = "from importlib.metadata import entry_points\nfor p in entry_points(group='karenina.commands'): p.load()"
+    modules = imported_after(f"from karenina_core import Karenina\nassert Karenina.installed().plugins\n{commands}")
+    assert {"karenina_generation", "karenina_demo"} <= modules
     assert modules & HEAVY == set()
 
 

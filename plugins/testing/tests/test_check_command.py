@@ -32,6 +32,7 @@ def karenina_register_stages(registry):
     registry.add(Counted)
 """
 PRIMITIVE = """\
+import os, time
 from attrs import frozen
 from karenina_core import hookimpl
 from karenina_core.templates import VerificationPrimitive
@@ -42,25 +43,51 @@ class Planted(VerificationPrimitive):
         {fault}
         return extracted == expected
 
+@frozen
+class Hangs(VerificationPrimitive):
+    def check(self, extracted, expected):
+        return extracted == expected
+
+    def check_ground_truth(self, expected):
+        while True: time.sleep(0.01)
+
+@frozen
+class Crashes(Hangs):
+    def check_ground_truth(self, expected):
+        os._exit(3)
+
 @hookimpl
 def karenina_register_primitives(registry):
-    registry.add(Planted)
+    for kind in (Crashes, Hangs, Planted):
+        registry.add(kind)
 """
+"""Less has to be drawn for its checks than for those of a stage."""
 Site = Callable[..., Mapping[str, str]]
+Ran = subprocess.CompletedProcess[str]
+Typed = Callable[..., Ran]
 
 
-def typed(environment: Mapping[str, str], *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """`karenina plugins check` in a process of its own."""
-    command = [str(Path(sys.executable).with_name("karenina")), "plugins", "check", *words]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+@pytest.fixture
+def typed(forking: Any, tmp_path: Path) -> Typed:
+    """`typed(environment, "planted", ...)`: `karenina plugins check` in a process of its own."""
+
+    def done(environment: Mapping[str, str], *words: str, command: tuple[str, ...] = ("plugins", "check")) -> Ran:
+        started = forking.start(*command, *words, folder=tmp_path, environment=environment)
+        return subprocess.CompletedProcess(words, started.wait(), started.stdout, started.stderr)
+
+    return done
 
 
-def verdicts(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+def verdicts(ran: Ran) -> dict[str, dict[str, Any]]:
     return {verdict["name"]: verdict for verdict in json.loads(ran.stdout)["promises"]}
 
 
 def test_a_plugin_that_keeps_its_promises(site: Site, tmp_path: Path) -> None:
-    ran = typed(site("planted", STAGE.format(fault="pass")), "planted", "--json", "--examples", "9", cwd=tmp_path)
+    """By the console script."""
+    command = [str(Path(sys.executable).with_name("karenina")), "plugins", "check"]
+    words = ("planted", "--json", "--examples", "5")
+    environment = site("planted", STAGE.format(fault="pass"))
+    ran = subprocess.run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     found = verdicts(ran)
     assert (ran.returncode, json.loads(ran.stdout)["broken"]) == (0, 0)
     assert {"loads", "Counted.repeatable", "Counted.odd_input"} <= found.keys()
@@ -68,104 +95,87 @@ def test_a_plugin_that_keeps_its_promises(site: Site, tmp_path: Path) -> None:
 
 
 def test_a_broken_promise_has_input_line_and_remedy(
-    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Site, typed: Typed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    environment = site("planted", STAGE.format(fault="1 / words"))
-    ran = typed(environment, "planted", "--json", "-k", "odd_input", cwd=tmp_path)
-    verdict = verdicts(ran)["Counted.odd_input"]
+    environment = site("planted", PRIMITIVE.format(fault="1 / len(str(extracted))"))
+    ran = typed(environment, "planted", "--json", "-k", "Planted.errors")
+    verdict = verdicts(ran)["Planted.errors"]
     assert ran.returncode == 1
     assert "ZeroDivisionError" in verdict["problem"]
-    assert "'raw_llm_response': ''" in verdict["input"]
-    assert "karenina_planted.py:11: 1 / words" in verdict["line"]
-    assert "mark_error" in verdict["change"]
-    request = Request(name="planted", text="odd_input", seed=7, examples=9)
+    assert "extracted=''" in verdict["input"]
+    assert "karenina_planted.py:9: 1 / len(str(extracted))" in verdict["line"]
+    assert "TypeError" in verdict["change"]
+    request = Request(name="planted", text="errors", seed=7, examples=9)
     print_verdicts(request, [Verdict(**verdict)], as_json=False)
     text = capsys.readouterr().out
     assert "BROKEN" in text
-    assert "karenina plugins check planted -k Counted.odd_input --seed 7 --examples 9" in text
+    assert "karenina plugins check planted -k Planted.errors --seed 7 --examples 9" in text
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        ("while not words: time.sleep(0.01)", "it took longer than 8 s"),
-        ("words or os._exit(3)", "it ended the process"),
-    ],
-)
-def test_a_check_that_hangs_or_crashes_costs_no_other(fault: str, said: str, site: Site, tmp_path: Path) -> None:
-    words = ("planted", "--json", "--timeout", "8", "--examples", "5", "-k", "in")
-    ran = typed(site("planted", STAGE.format(fault=fault)), *words, cwd=tmp_path)
+def test_checks_that_hang_or_crash_cost_no_other(site: Site, typed: Typed) -> None:
+    words = ("planted", "--json", "--timeout", "20", "--examples", "5", "-k", "th")
+    ran = typed(site("planted", PRIMITIVE.format(fault="pass")), *words)
     found = verdicts(ran)
     assert ran.returncode == 1
-    assert said in found["Counted.odd_input"]["problem"]
-    assert found["kinds"]["kept"]
-    assert found["Counted.included_when"]["kept"]
-    if "longer" in said:
-        assert "karenina_planted.py:11" in found["Counted.odd_input"]["line"]
+    names = ["beside_others", "Crashes.ground_truth", "Hangs.ground_truth", "Planted.ground_truth"]
+    assert [(name, verdict["kept"]) for name, verdict in found.items()] == list(
+        zip(names, (True, False, False, True), strict=True)
+    )
+    assert "it took longer than 20 s" in found["Hangs.ground_truth"]["problem"]
+    assert "karenina_planted.py:18" in found["Hangs.ground_truth"]["line"]
+    assert "it ended the process" in found["Crashes.ground_truth"]["problem"]
 
 
-def test_a_plugin_that_hangs_when_it_is_imported(site: Site, tmp_path: Path) -> None:
+def test_a_plugin_that_hangs_when_it_is_imported(site: Site, typed: Typed) -> None:
     environment = site("planted", "import time\nwhile True: time.sleep(0.01)\n")
-    ran = typed(environment, "planted", "--json", "--timeout", "2", cwd=tmp_path)
+    ran = typed(environment, "planted", "--json", "--timeout", "2")
     assert "it took longer than 12 s" in verdicts(ran)["loads"]["problem"]
     assert "karenina_planted.py:2" in verdicts(ran)["loads"]["line"]
 
 
-def test_a_wrong_group_of_entry_points_is_named(site: Site, tmp_path: Path) -> None:
-    ran = typed(site("planted", STAGE.format(fault="pass"), "karenina.plugin"), "planted", cwd=tmp_path)
+def test_a_wrong_group_of_entry_points_is_named_here_and_by_the_doctor(site: Site, typed: Typed) -> None:
+    environment = site("planted", STAGE.format(fault="pass"), "karenina.plugin")
+    ran = typed(environment, "planted")
     assert ran.returncode == 2
     assert "in the group 'karenina.plugin' of entry points, which nothing reads" in ran.stderr
     assert "did you mean 'karenina.plugins'?" in ran.stderr
-
-
-def test_the_doctor_names_a_wrong_group_of_entry_points(site: Site, tmp_path: Path) -> None:
-    environment = site("planted", STAGE.format(fault="pass"), "karenina.plugin")
-    ran = subprocess.run(
-        [str(Path(sys.executable).with_name("karenina")), "doctor", "--json"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ran = typed(environment, "--json", command=("doctor",))
     assert (
         "karenina-planted declares 'planted' in the group 'karenina.plugin' of entry points, which nothing reads "
         "(did you mean 'karenina.plugins'?); correct its pyproject.toml and install it again"
     ) in json.loads(ran.stdout)["problems"]
 
 
-def test_a_misspelt_name_is_wrong_usage(site: Site, tmp_path: Path) -> None:
-    ran = typed(site("planted", STAGE.format(fault="pass")), "plantde", cwd=tmp_path)
+def test_a_misspelt_name_is_wrong_usage(site: Site, typed: Typed) -> None:
+    ran = typed(site("planted", STAGE.format(fault="pass")), "plantde")
     assert ran.returncode == 2
     assert "no installed plugin or command is called 'plantde' (did you mean 'planted'?)" in ran.stderr
 
 
-def test_declared_options_are_used(site: Site, tmp_path: Path) -> None:
-    environment = site("planted", STAGE.format(fault="time.time() % 1 and print()"), "karenina.plugins")
+def test_declared_options_are_used(site: Site, typed: Typed, tmp_path: Path) -> None:
+    environment = site("planted", PRIMITIVE.format(fault="pass"))
     info = tmp_path / "site" / "karenina_planted-1.0.dist-info" / "entry_points.txt"
     declared = "\n[karenina.checks]\nplanted = karenina_planted_checks:options\n"
     info.write_text(info.read_text("utf-8") + declared, "utf-8")
-    options = "def options(): return {'Counted': {'expected_failures': {'odd_input': 'to see'}}}\n"
+    options = "def options(): return {'Planted': {'expected_failures': {'errors': 'to see'}}}\n"
     (tmp_path / "site" / "karenina_planted_checks.py").write_text(options, "utf-8")
-    ran = typed(environment, "planted", "--json", "-k", "odd_input", cwd=tmp_path)
-    assert "remove 'Counted.odd_input' from expected_failures" in verdicts(ran)["Counted.odd_input"]["change"]
+    ran = typed(environment, "planted", "--json", "-k", "Planted.errors")
+    assert "remove 'Planted.errors' from expected_failures" in verdicts(ran)["Planted.errors"]["change"]
 
 
-@pytest.mark.parametrize(
-    ("source", "seen", "check"),
-    [(PRIMITIVE, "ascii(extracted)", "Planted.errors"), (STAGE, "ascii(words)", "Counted.typed_output")],
-    ids=["a primitive", "items of a stage"],
-)
-def test_seeds_give_other_examples_and_the_same_ones_again(
-    source: str, seen: str, check: str, site: Site, tmp_path: Path
-) -> None:
-    notes = tmp_path / "notes"
-    environment = site("planted", source.format(fault=f"open({str(notes)!r}, 'a').write({seen} + ' ')"))
+def test_seeds_give_other_examples_and_the_same_ones_again(site: Site, typed: Typed, tmp_path: Path) -> None:
+    """Of a primitive, and of the items of a stage."""
+    notes = {"primitive": tmp_path / "values", "stage": tmp_path / "items"}
+    seen = {"primitive": "ascii(extracted)", "stage": "ascii(words)"}
+    faults = {kind: f"open({str(notes[kind])!r}, 'a').write({seen[kind]} + ' ')" for kind in notes}
+    source = STAGE.format(fault=faults["stage"]) + PRIMITIVE.format(fault=faults["primitive"])
+    environment = site("planted", source)
     drawn = []
     for seed in ("1", "2", "1"):
-        notes.write_text("", "utf-8")
-        ran = typed(environment, "planted", "-k", check, "--seed", seed, "--examples", "9", cwd=tmp_path)
-        assert f"0 broken (--seed {seed}, --examples 9)" in ran.stdout
-        drawn.append(notes.read_text("utf-8"))
-    assert drawn[0] == drawn[2] != drawn[1]
+        for file in notes.values():
+            file.write_text("", "utf-8")
+        ran = typed(environment, "planted", "-k", "ted.repeatable", "--seed", seed, "--examples", "9")
+        assert f"2 promises, 0 broken (--seed {seed}, --examples 9)" in ran.stdout
+        drawn.append({kind: file.read_text("utf-8") for kind, file in notes.items()})
+    assert drawn[0] == drawn[2]
+    assert [kind for kind in notes if drawn[0][kind] == drawn[1][kind]] == []

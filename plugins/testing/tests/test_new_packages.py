@@ -14,6 +14,7 @@ from karenina_testing.authoring.package import KINDS
 
 from karenina_core.errors import ConfigError, PluginError
 
+REPOSITORY = Path(__file__).parents[3]
 PACKAGES = [f"made-{kind}" for kind in KINDS]
 
 
@@ -46,12 +47,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_new_packages_pass_their_tests(made: Path) -> None:
-    options = ("-q", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin")  # the latter takes three seconds
+def test_new_packages_pass_their_tests(made: Path, long: bool) -> None:
+    """Without `--long`, of the checks one for each: `tests/packaging/test_new_packages.py` has all of them."""
+    options = ("-rA", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin")  # the latter takes three seconds
+    options += () if long else ("-k", "not test_conformance or registered or own_name")
     tests = [made / f"karenina-{name}" / "tests" for name in PACKAGES]
     output = ran("pytest", *options, *tests, cwd=made, site=made / "site")
-    assert "passed" in output
-    assert "failed" not in output
+    passed = {line.partition(" ")[2] for line in output.splitlines() if line.startswith("PASSED")}
+    for name in PACKAGES:
+        own = [test for test in passed if f"/test_{name.replace('-', '_')}.py::" in test]
+        assert {"::test_conformance[" in test for test in own} == {True, False}, f"{name}: {own}"
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -82,7 +87,9 @@ def test_the_length_of_a_name_changes_nothing(name: str, tmp_path: Path) -> None
 def test_new_packages_have_sound_types(made: Path) -> None:
     sources = [made / f"karenina-{name}" / f"karenina_{name.replace('-', '_')}" for name in PACKAGES]
     tests = [path for name in PACKAGES for path in (made / f"karenina-{name}" / "tests").glob("*.py")]
-    ran("mypy", "--strict", "--cache-dir", made / "cache", *sources, *tests, cwd=made, site=made / "site")
+    # As everything here is checked, with what is known of it already: it takes twenty times as long as the packages.
+    options = ("--strict", "--config-file", REPOSITORY / "pyproject.toml", "--cache-dir", REPOSITORY / ".mypy_cache")
+    ran("mypy", *options, *sources, *tests, cwd=made, site=made / "site")
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -18,16 +18,16 @@ from karenina_core.testing import conformance_tests, run_stage
 SINK = """\
 from karenina_core import hookimpl
 
-class Forgetful:
+class Unawaited:
     name = "planted"
     def __init__(self, target): ...
     async def open(self, run): ...
-    async def write(self, result): ...
+    def write(self, result): ...
     async def close(self, summary): ...
 
 @hookimpl
 def karenina_register_sinks(registry):
-    registry.add(Forgetful)
+    registry.add(Unawaited)
 """
 Site = Callable[..., Mapping[str, str]]
 
@@ -40,10 +40,11 @@ def pytested(environment: Mapping[str, str], *words: str, cwd: Path) -> subproce
 
 def test_checks_are_collected_as_tests(site: Site, tmp_path: Path) -> None:
     (tmp_path / "test_other.py").write_text("def test_other(): ...\n", "utf-8")
-    ran = pytested(site("planted", SINK), "--karenina", "planted", "-rA", cwd=tmp_path)
+    words = ("--karenina", "planted", "-rA", "-k", "test_other or loads or methods")
+    ran = pytested(site("planted", SINK), *words, cwd=tmp_path)
     assert ran.returncode == 1
     assert "PASSED karenina:planted::loads" in ran.stdout
-    assert "FAILED karenina:planted::planted.keeps" in ran.stdout
+    assert "FAILED karenina:planted::planted.methods" in ran.stdout
     assert "test_other" not in ran.stdout
     in_its_own_words(ran.stdout)
 
@@ -54,18 +55,21 @@ def test_checks_are_collected_beside_tests(site: Site, tmp_path: Path) -> None:
     (tmp_path / "test_planted.py").write_text(line, "utf-8")
     (tmp_path / "test_other.py").write_text("def test_other(): ...\n", "utf-8")
     files = ("test_other.py", "test_planted.py")
-    words = ("--karenina", "planted", "-rA", "-k", "test_other or loads or test_it")
+    words = ("--karenina", "planted", "-rA", "-k", "test_other or loads or (test_it and methods)")
     ran = pytested(site("planted", SINK), *words, *files, cwd=tmp_path)
     assert "PASSED test_other.py::test_other" in ran.stdout
     assert "PASSED karenina:planted::loads" in ran.stdout
-    assert "FAILED test_planted.py::test_it[planted.keeps]" in ran.stdout
+    assert "FAILED test_planted.py::test_it[planted.methods]" in ran.stdout
     in_its_own_words(ran.stdout)
 
 
 def in_its_own_words(shown: str) -> None:
     """A failure."""
-    assert "sink planted breaks planted.keeps: What is written is stored after close." not in shown.split("FAILURES")[0]
-    assert "What is written is stored after close." in shown
+    assert (
+        "sink planted breaks planted.methods: It has open, write and close as coroutine functions."
+        not in shown.split("FAILURES")[0]
+    )
+    assert "It has open, write and close as coroutine functions." in shown
     assert "karenina_planted.py:7" in shown
     assert not re.search(r"karenina_testing\S*:\d+: ", shown), "no traceback leads into the kit"
     assert "Traceback" not in shown

@@ -12,7 +12,7 @@ import pytest
 from karenina_calls.secrets.redaction import redactor
 from karenina_testing.checks import run_checks
 
-from karenina_core import Karenina, VerificationResult, VerificationResultSet
+from karenina_core import Karenina, VerificationResult
 from karenina_core.testing import sink_checks
 from karenina_core.values.convert import structure, unstructure
 
@@ -56,10 +56,6 @@ def ids(target: str) -> Iterable[str]:
 @pytest.mark.parametrize("read_back", [files, ids, None])
 def test_a_sink_that_is_right_passes(read_back: Any) -> None:
     run_checks(sink_checks(Folder, read_back))
-
-
-def test_jsonl_passes() -> None:
-    run_checks(sink_checks(Karenina.default().sinks.load("jsonl"), VerificationResultSet.load))
 
 
 def lines(target: str) -> Iterable[str]:

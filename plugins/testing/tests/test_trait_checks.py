@@ -598,7 +598,7 @@ class Stubborn(Manners):
     """Asks until there is a reply."""
 
     async def ask(self, trait: Any, case: TraitCase) -> Any:
-        for _ in range(40):
+        for _ in range(12):
             try:
                 return await super().ask(trait, case)
             except PortError as error:

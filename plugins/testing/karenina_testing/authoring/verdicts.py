@@ -16,11 +16,15 @@ from attrs import asdict, evolve, frozen
 from karenina_core.errors import PluginError
 
 from ..watch.source_lines import is_foreign, line_at
-from .worker import PREPARING, PROGRAM
 
 FRAME = re.compile(r'^  File "(?P<path>.+)", line (?P<number>\d+) in ', re.MULTILINE)
 GRACE = 10.0
 """Seconds after which a process that did not end by itself is killed."""
+PREPARING = 10.0
+"""Seconds that making the checks of a plugin, or what one of them examines, may take beyond the limit of a check.
+Chosen."""
+PROGRAM = "karenina_testing.authoring.worker"
+"""It alone imports the checks, which takes longer than all else that a command imports."""
 LISTING = "loads"
 """The promise that a plugin breaks by hanging while it is imported."""
 

@@ -20,12 +20,9 @@ from ..checks import Check, Fault, attempt
 from ..examples import seeded
 from ..plugins import plugin_checks
 from ..watch.source_lines import line_of_error
+from .verdicts import PREPARING
 
 Tell = Callable[..., None]
-PREPARING = 10.0
-"""Seconds that making the checks of a plugin, or what one of them examines, may take beyond the limit of a check.
-Chosen."""
-PROGRAM = "karenina_testing.authoring.worker"
 
 
 def main() -> None:
