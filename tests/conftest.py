@@ -26,8 +26,8 @@ FEW = 15
 for name, examples in (("karenina-short", EXAMPLES), ("karenina-few", FEW)):
     settings.register_profile(name, settings(), max_examples=examples, deadline=None)  # no machine is always quiet
 FIRST = (
-    *("tests/packaging/", "tests/docs/test_examples.py", "tests/faults/", "plugins/testing/tests/test_new_packages.py"),
-    *("plugins/testing/tests/test_p", "plugins/report/tests/test_report_browser.py", "plugins/runs/tests/test_gateway"),
+    *("tests/packaging/", "tests/docs/", "tests/faults/", "plugins/testing/tests/test_p"),
+    *("plugins/report/tests/test_report_browser.py", "plugins/runs/tests/test_gateway"),
     *("plugins/embedding/", "plugins/sandbox/", "plugins/testing/", "plugins/cli/", "tests/guards/", "tests/e2e/"),
 )
 """Files whose tests take the longest, most seconds a file first."""
