@@ -18,6 +18,8 @@ import pytest
 from karenina_core.names import NAMES
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PAGES = ("index", "how-to/write-a-stage", "reference/configuration", "reference/examples/acme")
+"""Of every kind, looked at on every screen in the full form."""
 NOT_PAGES = {"search.html", "genindex.html", "py-modindex.html"}
 """Made by Sphinx itself."""
 
@@ -214,11 +216,14 @@ def test_it_is_searched_in_a_browser_without_a_request(window: Any, site: Path) 
         (390, ["how-to/write-a-stage", "reference/stages"]),  # code and a table that have to be moved sideways
         (1280, ["index", "reference/stages", "reference/examples/acme"]),
     ],
+    ids=["phone", "screen"],
 )
-def test_it_is_read_on_a_phone_and_by_keyboard(window: Any, site: Path, width: int, pages: list[str]) -> None:
+def test_it_is_read_on_a_phone_and_by_keyboard(
+    window: Any, site: Path, width: int, pages: list[str], long: bool
+) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     window.set_viewport_size({"width": width, "height": 844})
-    for page in pages:
+    for page in {*PAGES, *pages} if long else pages:
         window.goto((site / f"{page}.html").as_uri())
         assert window.evaluate("document.documentElement.scrollWidth") <= width, f"{page} has to be moved sideways"
         violations = axe.run(window).response["violations"]  # headings, landmarks, contrast, what scrolls, ...
@@ -229,11 +234,13 @@ def test_it_is_read_on_a_phone_and_by_keyboard(window: Any, site: Path, width: i
 
 
 def test_the_picture_is_what_the_script_makes_of_the_demo(
-    browser: Any, forking: Any, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: Any, forking: Any, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool
 ) -> None:
     """But for the time in it, and the fonts of the machine."""
     monkeypatch.syspath_prepend(repository / "docs")
     pictures = importlib.import_module("pictures")
+    if long:
+        subprocess.run([sys.executable, repository / "docs" / "pictures.py", tmp_path / "typed.png"], check=True)
     run, made, kept = tmp_path / "run", tmp_path / "made.png", repository / "docs" / "pictures" / "report.png"
     assert forking.start("demo", "--quiet", "--out", run).wait() == 0
     assert forking.start("report", run).wait() == 0

@@ -391,15 +391,16 @@ def test_a_run_is_reused_while_it_goes_on(made: Callable[..., World]) -> None:
 
     async def both() -> None:
         one = asyncio.create_task(
-            questions(16).arun_verification(world.config(concurrency=1), run_dir=first, app=world.app)
+            questions(25).arun_verification(world.config(concurrency=1), run_dir=first, app=world.app)
         )
         await asyncio.to_thread(world.server.wait_for, 12)
         begun.append(await questions(5).arun_verification(world.config(), run_dir=second, reuse=[first], app=world.app))
+        assert not one.done()
         await one
 
     asyncio.run(both())
     assert begun[0].get_summary()["reused_calls"] == 10
-    assert world.server.count == 32
+    assert world.server.count == 50
 
 
 def test_failures_of_another_run_are_not_reused(made: Callable[..., World]) -> None:

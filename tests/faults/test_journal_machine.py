@@ -142,5 +142,5 @@ class JournalMachine(RuleBasedStateMachine):
             assert (done and done.outcome) == self.results.get(item, (None,))[0]
 
 
-JournalMachine.TestCase.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
+JournalMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 TestJournal = JournalMachine.TestCase

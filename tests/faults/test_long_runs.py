@@ -149,7 +149,7 @@ def test_memory_does_not_grow_with_the_items_and_each_costs_little(forking: Any,
 
     In the full form an item may take a millisecond of the core: that is what it takes without a run directory (0.5 on a
     quiet machine). With one it takes 1.1 to 1.6 in all, the thread that writes the journal included."""
-    questions, replicates = (100_000, 3) if long else (200, 3)
+    questions, replicates = (100_000, 3) if long else (360, 3)
     found = child(forking, MANY, tmp_path / "run", questions, replicates, timeout=3600.0 if long else 300.0)
     print(found)
     assert found["outcomes"] == {"passed": questions * replicates}

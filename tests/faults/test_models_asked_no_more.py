@@ -200,7 +200,7 @@ def test_without_a_run_directory_no_answer_is_asked_for_that_nobody_would_judge(
 
 
 def test_many_items_that_are_refused_at_once_cost_little_and_hold_up_nobody(tmp_path: Path, long: bool) -> None:
-    questions = 2500 if long else 800
+    questions = 2500 if long else 1500
     here = world.World(tmp_path / "run", questions=questions)
     served = Closing(lambda request: not world.judged(request), later, after=10)
     gaps = [0.0]

@@ -59,7 +59,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Any:
         return Reply({world.NAME: said(number)[:1000] or "nothing"})
 
     with ScriptedServer(script) as server:
-        config = made.config(server.url, model={"extra_kwargs": {"max_response_bytes": 64_000_000}})
+        config = made.config(server.url)
         made.run(config)
         made.check(config, server)
     return made

@@ -98,7 +98,7 @@ def one(folder: Path, seed: int) -> Counter[str]:
 def test_everything_holds_whatever_a_seed_decides(tmp_path: Path, long: bool) -> None:
     first = random.randrange(1 << 30) if long else 0
     begun, seen = time.monotonic(), Counter[str]()
-    for seed in range(first, first + (1000 if long else 2)):
+    for seed in range(first, first + (1000 if long else 4)):
         print("seed", seed)
         (place := tmp_path / str(seed)).mkdir()
         seen += one(place / "run", seed)

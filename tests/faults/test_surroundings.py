@@ -144,7 +144,7 @@ def test_surroundings_are_in_no_result(tmp_path: Path, benchmark: Path, long: bo
         outcomes = [json.loads(line)["metadata"]["outcome"] for line in plain["results"]]
         assert outcomes == ["failed", "passed", "passed"] * 2
         together = {name: value for one in SHORT for name, value in SURROUNDINGS[one].items()}
-        tried = SURROUNDINGS if long else {" and ".join(SHORT): together}
+        tried = SURROUNDINGS if long else {" and ".join(SHORT): together, "Turkish": SURROUNDINGS["Turkish"]}
         for number, (name, surroundings) in enumerate(tried.items()):
             found = verified(tmp_path / str(number), benchmark, server.url, surroundings)
             for part, told in plain.items():

@@ -69,10 +69,11 @@ def structure() -> Structure:
     try:
         found = read_structure()
         assert found.imports, "every tree is there"
-        gc.freeze()
         return found
     finally:
         gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")

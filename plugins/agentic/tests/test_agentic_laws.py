@@ -73,7 +73,7 @@ def traits_of_any_kind(draw: st.DrawFn) -> list[AgenticRubricTrait]:
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(traits=traits_of_any_kind(), has_workspace=st.booleans())
 def test_one_agent_for_several_traits_has_the_largest_limits_and_sees_what_any_of_them_may(
     traits: list[AgenticRubricTrait], has_workspace: bool
@@ -108,7 +108,7 @@ def test_one_agent_for_several_traits_has_the_largest_limits_and_sees_what_any_o
 FATES = ("fine", "no investigation", "no reply", "no score", "unable", "closed", "no workspace")
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     fates=st.lists(st.sampled_from(FATES), min_size=1, max_size=5),
     strategy=st.sampled_from(["individual", "shared"]),

@@ -160,7 +160,7 @@ def assert_strict(schema: Any) -> None:
         assert_strict(schema["items"])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.booleans())
 def test_what_fits_the_strict_schema_fits_the_original(data: st.DataObject, complete: bool) -> None:
     original = data.draw(schemas(SCALARS if complete else NULLABLE, complete=complete))
@@ -172,7 +172,7 @@ def test_what_fits_the_strict_schema_fits_the_original(data: st.DataObject, comp
         assert fits(value, original, original)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(schemas(SCALARS, complete=True))
 def test_a_schema_that_has_a_strict_form_is_sent_in_it(original: dict[str, Any]) -> None:
     before = json.dumps(original)
@@ -182,7 +182,7 @@ def test_a_schema_that_has_a_strict_form_is_sent_in_it(original: dict[str, Any])
     assert json.dumps(original) == before
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(schemas(SCALARS | UNSAID, complete=False))
 def test_a_schema_is_rewritten_whole_or_not_at_all(original: dict[str, Any]) -> None:
     strict, is_strict = strict_schema(original)
@@ -192,7 +192,7 @@ def test_a_schema_is_rewritten_whole_or_not_at_all(original: dict[str, Any]) -> 
         assert strict == original
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(UNSAID)
 def test_what_strict_mode_cannot_say_is_not_claimed_strict(unsaid: dict[str, Any]) -> None:
     assert not strict_schema({"type": "object", "properties": {"a": unsaid}, "required": ["a"]})[1]

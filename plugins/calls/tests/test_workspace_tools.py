@@ -26,7 +26,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.ports.values import Tool, ToolOutcome
 
 SECRET = "SECRET-of-the-outside"
-laws = settings(database=None, deadline=None, derandomize=True, max_examples=50)
+laws = settings(database=None, deadline=None, derandomize=True, max_examples=150)
 
 
 class Tools:
@@ -600,7 +600,7 @@ calls = st.tuples(st.sampled_from(["list_files", "read_file", "search_files", "w
 
 
 @given(st.lists(calls, min_size=1, max_size=8))
-@settings(laws, max_examples=20)
+@settings(laws, max_examples=40)
 def test_no_series_of_calls_touches_what_is_outside(series: list[tuple[str, str, bool]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = _planted(Path(folder))

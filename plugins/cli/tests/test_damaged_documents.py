@@ -24,7 +24,7 @@ LAW = settings(
     database=None,
     deadline=None,
     derandomize=True,
-    max_examples=40,
+    max_examples=120,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 CONFIG = b"""\

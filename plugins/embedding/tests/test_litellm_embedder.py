@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -287,33 +287,52 @@ def test_its_settings_are_checked_and_reach_it_through_the_application() -> None
         application(installed=["embedder-litellm"], settings={"embedder-litellm": {"timeout": 0.0}})
 
 
-# What it touches; what the import of litellm touches is tested where the adapter is
+# What it touches
+
+PROCESS = """
+import asyncio, json, os, socket, sys
+
+reached = []
+
+def watch(event, arguments):
+    if event in ("socket.connect", "socket.sendto"):
+        reached.append(repr(arguments[1]))
+    elif event == "socket.getaddrinfo":
+        reached.append(repr(arguments[0]))
+
+sys.addaudithook(watch)
+from karenina_embedding.litellm_plugin import LiteLLM, LiteLLMSettings
+embedder = LiteLLM("m", LiteLLMSettings(api_base=sys.argv[1]))
+light = embedder.problem() is None and "litellm" not in sys.modules
+before = dict(os.environ)
+found = asyncio.run(embedder.aembed(["a"]))
+changed = sorted(name for name, value in os.environ.items() if before.get(name) != value)
+print(json.dumps({"light": light, "found": found.vectors, "reached": reached, "changed": changed}))
+"""
 
 
 def test_nothing_is_reached_but_the_server_and_no_file_of_variables_is_read(
-    server: EmbeddingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: EmbeddingServer, tmp_path: Path
 ) -> None:
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-from-dotenv\nHTTP_PROXY=http://192.0.2.1:3128\n")
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        monkeypatch.delenv(name)
-    connect, look_up = socket.socket.connect, socket.getaddrinfo
-    reached: list[Any] = []
-
-    def connected(self: socket.socket, to: Any) -> None:
-        reached.append(to)
-        connect(self, to)
-
-    def looked_up(host: Any, *facts: Any, **more: Any) -> Any:
-        reached.append(host)
-        return look_up(host, *facts, **more)
-
-    monkeypatch.setattr(socket.socket, "connect", connected)
-    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
-    embedded(server, "imported")  # what the import sets is tested where the adapter is
-    before = dict(os.environ)
-    assert embedded(server, "a").vectors == ((1.0, 1.0),)
-    assert os.environ == before
-    address = server.http.server_address
-    assert address in reached
-    assert set(reached) <= {address, address[0]}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LITELLM_", "OPENAI_"))}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROCESS, server.url],
+        cwd=tmp_path,
+        env={name: value for name, value in kept.items() if not name.lower().endswith("_proxy")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    host, port = server.url.removeprefix("http://").removesuffix("/v1").split(":")
+    assert (printed["light"], printed["found"], done.stderr) == (True, [[1.0, 1.0]], "")
+    assert set(printed["reached"]) <= {repr((host, int(port))), repr(host), repr(host.encode()), "None"}
+    assert set(printed["changed"]) <= {
+        "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
+        "LITELLM_LOCAL_MODEL_COST_MAP",
+        "LITELLM_MODE",
+        "LITELLM_OFFLINE_MODE",
+        "TIKTOKEN_CACHE_DIR",
+    }

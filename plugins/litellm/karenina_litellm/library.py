@@ -71,7 +71,8 @@ async def load() -> Any:
 
 
 def _imported() -> Any:
-    """What it makes stays: to look for garbage among it is a quarter of what the import costs."""
+    """What it makes stays: to look for garbage among it is a quarter of what the import costs. Where another thread
+    switches the collector off meanwhile, it is on again afterwards."""
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -138,9 +138,14 @@ def test_nothing_is_printed_and_no_callback_is_called(seen: dict[str, Any]) -> N
     assert seen["cache"] == "None"
 
 
-def test_no_garbage_is_looked_for_while_it_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", [True, False])
+def test_no_garbage_is_looked_for_while_it_is_imported(before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     monkeypatch.setattr(importlib, "import_module", lambda name: seen.append(gc.isenabled()))
-    library._imported()
-    assert seen == [False]
-    assert gc.isenabled()
+    try:
+        if not before:
+            gc.disable()
+        library._imported()
+        assert (seen, gc.isenabled()) == ([False], before)
+    finally:
+        gc.enable()

@@ -107,7 +107,7 @@ async def outcome_of(port: Any, messages: Any, output: Any, call: Any) -> Any:
         return (str(error), error.kind, error.status)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(MESSAGES, OUTPUTS, CALLS, RESPONSES | ERRORS), min_size=1, max_size=5, unique_by=lambda c: repr(c[:3])

@@ -79,7 +79,7 @@ def player(recording: Recording, target: CallTarget = EMBEDDER) -> CallPort:
     return CallPort(target, Scripted([]), (Layer(Player(recording)),))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(TEXTS, FOUND | FAILURES), min_size=1, max_size=4, unique_by=lambda call: call[0]))
 def test_replaying_an_embedder_is_the_identity(calls: list[Any]) -> None:
     with TemporaryDirectory() as folder:

@@ -69,7 +69,7 @@ def result(content: str) -> SearchResult:
     return SearchResult(content=content)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(TEXTS, FOUND | FAILURES), min_size=1, max_size=5))
 def test_replaying_searches_is_the_identity_also_of_equal_queries_in_any_order(calls: list[Any]) -> None:
     with TemporaryDirectory() as folder:

@@ -33,7 +33,7 @@ from karenina_core.values.config import AttemptPolicy, RetryPolicy
 from karenina_core.values.message import Message, UsageMetadata
 
 NAME = ("key", 0)
-LAW = settings(database=None, deadline=None, derandomize=True, max_examples=70)
+LAW = settings(database=None, deadline=None, derandomize=True, max_examples=200)
 TWICE = RetryPolicy(timeout=AttemptPolicy(2, 0.01, 0.01))
 
 

@@ -16,7 +16,7 @@ from karenina_core.values.result import MetadataPart
 
 MODEL, JUDGE = ModelIdentity("scripted", "m"), ModelIdentity("scripted", "j")
 PAIR = (str(MODEL), str(JUDGE))
-SIZES = pytest.mark.parametrize("size", [6, 60])
+SIZES = pytest.mark.parametrize("size", [6, 60, 600])
 
 
 def result(question: str, outcome: str, replicate: int = 1) -> VerificationResult:

@@ -314,7 +314,7 @@ def down_for_half_a_minute(status: int, since: float) -> Provider:
 
 
 @pytest.mark.parametrize(
-    ("workers", "status"), [(1, 500), (2, 0), (8, 500), (8, 0), (200, 500), (8, 502), (200, 503), (8, 504)]
+    ("workers", "status"), [(1, 500), (2, 0), (8, 500), (8, 0), (200, 500), (200, 502), (200, 503), (8, 504)]
 )
 def test_a_storm_of_half_a_minute_costs_hardly_a_call_with_the_default_attempts(
     workers: int, status: int, long: bool

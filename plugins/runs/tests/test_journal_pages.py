@@ -91,7 +91,7 @@ def calls_on_pages(path: Path) -> dict[Any, bytes]:
 def test_records_that_just_fit_and_just_do_not_are_found(empty: Path, tmp_path: Path, pages: int) -> None:
     """Of every size around that at which a record goes on on another page."""
     path, chance = Path(shutil.copy(empty, tmp_path)), random.Random(0)
-    bodies = {size: chance.randbytes(size) for size in range(pages * (PAGE - 4) - 90, pages * (PAGE - 4) - 50)}
+    bodies = {size: chance.randbytes(size) for size in range(pages * (PAGE - 4) - 100, pages * (PAGE - 4) + 20)}
     put(path, bodies)
     assert calls_on_pages(path) == bodies
 

@@ -459,7 +459,7 @@ def interrupted(here: Any, folder: Path, items: int, selection: RepairSelection,
 
 
 @settings(
-    max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(items=st.integers(1, 11), concurrency=st.integers(1, 8), mode=st.sampled_from(["replay", "live"]))
 def test_a_repair_that_was_interrupted_anywhere_equals_one_that_was_not(

@@ -169,7 +169,7 @@ def test_an_answer_to_no_question_is_told_and_what_is_no_answer_is_refused(caplo
 # Files
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(found=st.lists(any_results(), max_size=4), policy=st.sampled_from(["strict", "fall_through"]))
 def test_a_store_comes_back_from_its_file(tmp_path_factory: Any, found: list[VerificationResult], policy: Any) -> None:
     path = tmp_path_factory.mktemp("answers") / "answers.json"

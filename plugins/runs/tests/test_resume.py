@@ -105,7 +105,7 @@ WHOLE: dict[int, tuple[Any, int]] = {}
 
 
 @settings(
-    max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(items=st.integers(1, 23), concurrency=st.integers(1, 8), replicates=st.integers(1, 2))
 def test_a_run_that_was_interrupted_anywhere_equals_one_that_was_not(

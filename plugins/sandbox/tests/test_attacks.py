@@ -42,7 +42,10 @@ SAMPLE = (
     ),
     *("library", "code of a callback", "no truth value", "two replies"),
 )
-OF_RIGHTS = tuple(name for name in ATTACKS if name not in {*EXHAUSTION, *CRASHES, *PROTOCOL, *AT_LOADING})
+READING = ("loading: read", "loading: annotation", "at the end")
+OF_RIGHTS = tuple(
+    name for name in ATTACKS if name in READING or name not in {*EXHAUSTION, *CRASHES, *PROTOCOL, *AT_LOADING}
+)
 """Attacks whose success may depend on who carries them out: the short form for root."""
 NO_FILTERS = "prctl"
 DENIED = ((), ("unshare",), ("landlock",), ("unshare", "landlock"), (NO_FILTERS,))

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from karenina_sandbox import replies
 from karenina_sandbox.connection import MOST_REPLY, NoReply, TooLate, Worker, WorkerEnded
@@ -131,6 +131,7 @@ NAMES = st.sampled_from(
 )
 
 
+@settings(deadline=None, max_examples=500)
 @given(st.dictionaries(NAMES, PLAIN, max_size=8))
 def test_a_reply_is_a_value_of_its_kind_or_an_error_of_the_template(said: dict[str, Any]) -> None:
     names = frozenset({"a"})

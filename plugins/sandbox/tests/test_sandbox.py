@@ -130,7 +130,7 @@ def test_templates_are_in_processes_apart_and_few_are_kept(runtime: SandboxRunti
     while len(found := [pid for pid in children(runtime.pool.server.pid) if runs(pid)]) > most:
         assert time.monotonic() < end, f"{len(found)} processes are kept, where 16 and one per processor may be"
         time.sleep(0.01)
-    assert memory(runtime.pool.server.pid) < before + 5_000
+    assert memory(runtime.pool.server.pid) < before + 85 * count
     assert before < 150_000
 
 
@@ -254,7 +254,7 @@ def test_who_waits_no_more_leaves_no_process_at_work(runtime: SandboxRuntime) ->
     assert at_work() == []
 
 
-def test_whatever_is_cancelled_or_killed_the_others_go_on(runtime: SandboxRuntime) -> None:
+def test_whatever_is_cancelled_or_killed_the_others_go_on(runtime: SandboxRuntime, long: bool) -> None:
     draw = random.Random(7)
     texts = [source(f"sum(range({10 ** (2 + number % 5)})); return self.said == 'x'") for number in range(12)]
 
@@ -263,7 +263,7 @@ def test_whatever_is_cancelled_or_killed_the_others_go_on(runtime: SandboxRuntim
         return (await filled.verify("")).result
 
     async def disturb() -> None:
-        for _ in range(20):
+        for _ in range(40 if long else 20):
             await asyncio.sleep(0.02)
             if found := [pid for pid in children(runtime.pool.server.pid) if runs(pid)]:
                 with suppress(ProcessLookupError):
@@ -271,7 +271,7 @@ def test_whatever_is_cancelled_or_killed_the_others_go_on(runtime: SandboxRuntim
 
     async def run() -> list[Any]:
         disturber = asyncio.ensure_future(disturb())
-        tasks = [asyncio.ensure_future(one(draw.choice(texts))) for _ in range(30)]
+        tasks = [asyncio.ensure_future(one(draw.choice(texts))) for _ in range(60 if long else 30)]
         for task in tasks:
             await asyncio.sleep(0.005)
             if draw.random() < 0.3:

@@ -162,7 +162,7 @@ def test_a_classic_field_needs_an_entry_in_correct() -> None:
 NAMED = ["a", "b", "c"]
 
 
-@settings(database=None, deadline=None, derandomize=True)
+@settings(database=None, deadline=None, derandomize=True, max_examples=60)
 @given(
     st.fixed_dictionaries({name: st.sampled_from(["right", "wrong", None]) for name in NAMED}).filter(
         lambda data: any(data.values())

@@ -40,7 +40,7 @@ from karenina_core.templates import (
 )
 
 REPOSITORY = Path(__file__).parents[3]
-LAW = settings(database=None, deadline=None, derandomize=True, max_examples=settings().max_examples * 2)
+LAW = settings(database=None, deadline=None, derandomize=True, max_examples=150)
 CLEAN = "What the response settles on"
 
 

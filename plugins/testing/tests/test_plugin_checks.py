@@ -24,11 +24,12 @@ COMMANDS = sorted(
 
 
 WHOLE = (
-    *("litellm", "embedder-litellm"),
+    *("litellm", "embedder-litellm", "embedder-minilm", "langchain", "openai_endpoint"),
     *("generate-answer", "trait-llm", "primitives", "search-tavily", "jsonld", "local-executor", "verify"),
 )
 """Checked with everything that they bring: what .ci/run leaves out where it checks all plugins with the oldest
-dependencies, and one of each other kind. For a sink see test_pytest_plugin.py, for runtimes test_runtime_checks.py."""
+dependencies, those of which no other test checks a port with the newest ones, and one of each other kind. For a sink
+see test_pytest_plugin.py, for runtimes test_runtime_checks.py."""
 
 
 @pytest.mark.parametrize("name", sorted({*INSTALLED, *COMMANDS}))

@@ -85,7 +85,7 @@ def test_the_rubrics_of_a_benchmark_can_be_merged(benchmark: BenchmarkData) -> N
 
 
 def test_scales_that_begin_at_zero_and_classes_out_of_alphabetical_order_come_up() -> None:
-    found = [trait for rubric in every(strategies.rubrics(), 60) for trait in rubric.llm_traits]
+    found = [trait for rubric in every(strategies.rubrics(), 200) for trait in rubric.llm_traits]
     assert [trait for trait in found if trait.kind == "score" and trait.min_score == 0 and trait.max_score == 1]
     classes = [trait.get_class_names() for trait in found if trait.kind == "literal"]
     assert [names for names in classes if names != sorted(names)]

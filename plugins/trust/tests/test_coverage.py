@@ -118,7 +118,7 @@ def test_what_is_recommended_covers_what_people_would_say(labels: int, long: boo
 
 @pytest.fixture
 def often(long: bool) -> int:
-    return 4_000 if long else 200
+    return 4_000 if long else 400
 
 
 @pytest.mark.parametrize("strata", ["outcome", "model and outcome"])

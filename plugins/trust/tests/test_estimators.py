@@ -100,9 +100,10 @@ def test_no_order_of_items_and_no_name_of_a_question_or_stratum_changes_a_number
 def test_a_judge_who_agrees_with_people_narrows_the_interval_and_one_who_guesses_is_ignored(
     people: list[float], others: list[float]
 ) -> None:
-    constant = Sample.of([1.0] * (len(people) + len(others)), [*people, *[None] * len(others)])
-    assert power_tuning(constant) == 0
-    assert ppi_plus(constant).value == pytest.approx(people_alone(constant).value, abs=1e-12)
+    for said in (1.0, 0.1):  # the sum of tenths is rounded
+        constant = Sample.of([said] * (len(people) + len(others)), [*people, *[None] * len(others)])
+        assert power_tuning(constant) == 0
+        assert ppi_plus(constant).value == pytest.approx(people_alone(constant).value, abs=1e-12)
     agreeing = Sample.of([*people, *others], [*people, *[None] * len(others)])
     assert ppi_plus(agreeing, small_sample=False).standard_error <= (  # type: ignore[operator] # both have one
         people_alone(agreeing, small_sample=False).standard_error + 1e-12  # type: ignore[operator]

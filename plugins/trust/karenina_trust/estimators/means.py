@@ -66,12 +66,11 @@ def power_tuning(sample: Sample) -> float:
     """
     common = spread = 0.0
     for part in _parts(sample, 0.0):
-        n, others = len(part.people), len(part.others)
-        if others:
+        n, others, every = len(part.people), len(part.others), np.concatenate([part.judge, part.others])
+        if others and np.ptp(every):  # of equal numbers, the computed variance need not be 0
             said = part.judge - part.judge.mean()
             common += part.share**2 * float(np.mean((part.people - part.people.mean()) * said)) / n
-            variance = float(np.var(np.concatenate([part.judge, part.others]), ddof=1))
-            spread += part.share**2 * variance * (1 / n + 1 / others)
+            spread += part.share**2 * float(np.var(every, ddof=1)) * (1 / n + 1 / others)
     return min(common / spread, 1.0) if common > 1e-12 * spread else 0.0  # less is what the order of a sum makes
 
 
