@@ -12,3 +12,6 @@ _shared: Any = importlib.util.module_from_spec(SHARED)
 SHARED.loader.exec_module(_shared)  # type: ignore[union-attr] # a file that is there has a loader
 forking, long = _shared.forking, _shared.long
 """Processes of the command line that need not import anything; whether the full forms of tests are wanted."""
+# For `pytest plugins/jsonld`, which does not load the conftest.py of the core's tests.
+pytest_addoption, pytest_configure = _shared.pytest_addoption, _shared.draw_few
+pytest_collection_modifyitems, pytest_runtest_protocol = _shared.without_limit, _shared.pytest_runtest_protocol

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import importlib.util
@@ -135,7 +136,8 @@ class SameFolder:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="Tests that have a short and a full form run in the full one.")
+    with contextlib.suppress(ValueError):  # it is there, where tests and plugins are both named
+        parser.addoption("--long", action="store_true", help="Tests with a short and a full form run in the full one.")
 
 
 @pytest.fixture(scope="session")
@@ -153,10 +155,14 @@ def slowest_first(names: Sequence[str]) -> dict[str, tuple[int, int, str]]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The full forms have no time limit."""
     if hasattr(config, "workerinput"):
         keys = slowest_first([item.nodeid for item in items])
         items.sort(key=lambda item: keys[item.nodeid.partition("::")[0]])
+    without_limit(config, items)
+
+
+def without_limit(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The full forms have no time limit."""
     if config.getoption("--long"):
         for item in items:
             item.add_marker(pytest.mark.timeout(0))
@@ -164,6 +170,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Asked only for the tests of its folder: that of plugins has it, too."""
     if item.config.getoption("--long"):
         faulthandler.cancel_dump_traceback_later()
 
@@ -219,11 +226,15 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else 2 * (os.cpu_count() or 1)
 
 
+def draw_few(config: pytest.Config) -> None:
+    if not config.getoption("--long") and not config.getoption("--hypothesis-profile", default=None):
+        settings.load_profile("karenina-short")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # What hypothesis keeps for later takes a process two seconds, and tests start many in folders of their own.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.rootpath / ".hypothesis"))
-    if not config.getoption("--long") and not config.getoption("--hypothesis-profile", default=None):
-        settings.load_profile("karenina-short")
+    draw_few(config)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # files are handed out as they are sorted, see `slowest_first`
     config.pluginmanager.register(UnusedApplications(), "karenina-unused-applications")
