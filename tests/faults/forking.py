@@ -115,6 +115,7 @@ class Forking:
         deadline = time.monotonic() + PATIENCE
         while (answer := self._answer(deadline - time.monotonic())) is not None:
             if "begun" in answer:
+                self._codes.pop(answer["begun"], None)  # of one that has ended, and had the same id
                 return Forked(self, answer["begun"], err)
         raise AssertionError("the process that forks does not answer")
 
