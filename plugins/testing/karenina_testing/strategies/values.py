@@ -26,7 +26,7 @@ ODD_TEXTS = (
 TEXT = st.text(max_size=40) | st.sampled_from(range(len(ODD_TEXTS))).map(ODD_TEXTS.__getitem__)
 MAYBE_TEXT = st.none() | TEXT
 FULL_TEXT = TEXT.filter(lambda text: bool(text.strip()))
-NAME = st.text(st.characters(codec="utf-8", exclude_characters="."), min_size=1, max_size=20).filter(str.strip)
+NAME = st.text(max_size=20).filter(lambda text: bool(text.strip()) and "." not in text)
 MAYBE_NAME = st.none() | NAME
 NAMES = st.lists(NAME, max_size=2)
 SWITCH = st.booleans()
