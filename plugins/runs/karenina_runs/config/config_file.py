@@ -168,7 +168,7 @@ def configure(
         raise ConfigError(dict.fromkeys(problems))
     try:
         return evolve(config, **made)
-    except ConfigError as error:  # two models that cannot be told apart
+    except ConfigError as error:  # two models that look the same
         found = [Problem(f"run.{problem.path}", problem.message) for problem in error.problems]
         raise ConfigError(_with_origin(problem, layers) for problem in found) from None
 

@@ -195,9 +195,8 @@ def _widened(estimator: Callable[[Sample], Estimate], sample: Sample) -> Estimat
     def again(places: Integers, questions: Integers) -> float | None:
         drawn = sample.at(places, questions)
         every = (drawn.strata, drawn.strata[drawn.labelled])  # one with one or two labels is often missing
-        return (
-            estimator(drawn).value if all(np.count_nonzero(np.bincount(there)) == strata for there in every) else None
-        )
+        complete = all(np.count_nonzero(np.bincount(there)) == strata for there in every)
+        return estimator(drawn).value if complete else None
 
     limits = drawn_interval(
         again, sample.questions, own.method, apart=sample.labelled, level=own.level, resamples=RESAMPLES
