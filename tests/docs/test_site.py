@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shutil
 import subprocess
@@ -78,15 +79,18 @@ def read(site: Path) -> dict[Path, Reader]:
 
 
 def test_every_link_and_anchor_leads_somewhere(site: Path, read: dict[Path, Reader]) -> None:
+    ids = {os.path.relpath(path, site): page.ids for path, page in read.items()}
+    there = {os.path.relpath(path, site) for path in site.rglob("*") if path.is_file()}
     wrong = []
     for path, page in read.items():
-        for link in (*page.links, *page.loads):
+        own = os.path.relpath(path, site)
+        for link in {*page.links, *page.loads}:
             target, _, anchor = link.partition("#")
             if re.match(r"[a-z]+:", link):
                 continue
-            linked = (path.parent / target.partition("?")[0]).resolve() if target else path
-            if not linked.is_file() or (anchor and anchor not in read[linked].ids):
-                wrong.append(f"{path.relative_to(site)}: {link}")
+            linked = os.path.normpath(os.path.join(own, "..", target.partition("?")[0])) if target else own
+            if linked not in there or (anchor and anchor not in ids[linked]):
+                wrong.append(f"{own}: {link}")
     assert not wrong
 
 
