@@ -17,16 +17,22 @@ import inspect
 import io
 import itertools
 import os
+import posixpath
 import re
 import shutil
 import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from generate import REPOSITORY, Page, listed, llms
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.environment.adapters.toctree import global_toctree_for_doc
+from sphinx.search.en import SearchEnglish
 
 from karenina_core.names import NAMES, public_names
 
@@ -202,9 +208,38 @@ def warnings(source: Path, output: Path, doctrees: Path) -> list[str]:
     """Build the site. Returns what Sphinx warns of, a line each."""
     said = io.StringIO()
     gc.disable()  # all pages are kept as trees, 0.9 GB: to look for garbage in them is a third of the time
-    Sphinx(source, None, output, doctrees, "html", SETTINGS, status=None, warning=said, freshenv=True).build(True)
+    SearchEnglish.stem = cache(SearchEnglish.stem)  # type: ignore[method-assign] # most words are on many pages
+    app = Sphinx(source, None, output, doctrees, "html", SETTINGS, status=None, warning=said, freshenv=True)
+    app.connect("html-page-context", _before_the_theme, priority=400)
+    app.connect("html-page-context", _after_the_theme, priority=600)
+    app.build(True)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", said.getvalue())
     return [line for line in plain.replace(f"{source}{os.sep}", "").splitlines() if line]
+
+
+# The navigation is made once for all pages of a folder: to make it anew for each takes a third of the time.
+
+
+def _before_the_theme(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: object) -> None:
+    context["toctree"] = partial(_navigation, app.builder, posixpath.dirname(page))
+
+
+@cache
+def _navigation(builder: StandaloneHTMLBuilder, folder: str, **options: Any) -> str:
+    tree = global_toctree_for_doc(builder.env, posixpath.join(folder, ""), builder, tags=builder.tags, **options)
+    return builder.render_partial(tree)["fragment"]
+
+
+def _after_the_theme(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: object) -> None:
+    """Shows where the page is: its entry, and those above it, which are open."""
+    places = [(parent["link"], "current") for parent in context["parents"]]
+    for link, shown in (*places, (f"{posixpath.basename(page)}.html", "current current-page")):
+        entry = rf'(<li class="[^"]*)("><a [^>]*href="{re.escape(link)}">.*?</a>)(<input)?'
+        context["furo_navigation_tree"] = re.sub(
+            entry,
+            lambda found: f"{found[1]} {shown}{found[2]}" + ('<input checked=""' if found[3] else ""),  # noqa: B023
+            context["furo_navigation_tree"],
+        )
 
 
 if __name__ == "__main__":

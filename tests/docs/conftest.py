@@ -28,6 +28,11 @@ class Block:
         found = re.search(rf"\b{word}=(\S+)", self.what)
         return found[1] if found else None
 
+    @property
+    def is_executed(self) -> bool:
+        """Whether it is carried out, or compared with what was."""
+        return self.what in ("run", "output") or self.named("terminal") is not None
+
 
 def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text("utf-8")
@@ -61,7 +66,9 @@ def pages() -> list[Path]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "page" in metafunc.fixturenames:
-        metafunc.parametrize("page", pages(), ids=[path.relative_to(REPOSITORY).as_posix() for path in pages()])
+        executed = "folder" in metafunc.fixturenames
+        wanted = [page for page in pages() if not executed or any(block.is_executed for block in blocks(page))]
+        metafunc.parametrize("page", wanted, ids=[path.relative_to(REPOSITORY).as_posix() for path in wanted])
 
 
 @pytest.fixture(scope="session")

@@ -92,6 +92,18 @@ def test_a_page_keeps_its_promises(
                 assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
 
 
+def test_the_first_command_of_the_readme_prints_what_is_shown(
+    repository: Path, folder: Path, commands: Path, matches: Matches
+) -> None:
+    """What comes after the installation; .ci/run types the whole command."""
+    script = repository / ".ci" / "readme_commands.py"
+    line = subprocess.run([sys.executable, script, "1"], capture_output=True, text=True, check=True).stdout
+    printed = _ran(f"{line.rpartition(' && ')[2].strip()} 2> progress.txt", "README.md", commands)
+    shown = re.search(r"<!-- output 1 -->\n```text\n(.*?)```", (repository / "README.md").read_text("utf-8"), re.DOTALL)
+    assert shown is not None
+    assert matches(shown[1], printed), printed
+
+
 def _executed(source: str, names: dict[str, Any], where: str) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shutil
 import subprocess
@@ -27,25 +28,21 @@ NOT_PAGES = {"search.html", "genindex.html", "py-modindex.html"}
 EACH = """
 import sys
 from pathlib import Path
-scripts, docs, output, *maps = sys.argv[1:]
+scripts, docs, *maps = sys.argv[1:]
 sys.path.insert(0, scripts)
 import build
 for written in maps:
     (Path(docs) / "index.md").write_text(written, "utf-8")
-    print(build.main(["--docs", docs, "--output", output]))
+    print(build.main(["--docs", docs, "--output", f"{docs}/../site"]), (Path(docs) / "../site").exists())
 """
-"""Builds a site of the same pages by each of some maps, and prints the exit codes."""
-
-
-def build(repository: Path, docs: Path, output: Path) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, repository / "docs" / "build.py", "--docs", docs, "--output", output]
-    return subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
+"""Builds a site of the same pages by each of some maps, and prints the exit codes, and whether there is a site."""
 
 
 @pytest.fixture(scope="module")
 def site(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("documentation") / "site"
-    ran = build(repository, repository / "docs", output)
+    words = [sys.executable, repository / "docs" / "build.py", "--output", output]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
     assert ran.returncode == 0, ran.stderr
     return output
 
@@ -78,15 +75,18 @@ def read(site: Path) -> dict[Path, Reader]:
 
 
 def test_every_link_and_anchor_leads_somewhere(site: Path, read: dict[Path, Reader]) -> None:
+    ids = {os.path.relpath(path, site): page.ids for path, page in read.items()}
+    there = {os.path.relpath(path, site) for path in site.rglob("*") if path.is_file()}
     wrong = []
     for path, page in read.items():
-        for link in (*page.links, *page.loads):
+        own = os.path.relpath(path, site)
+        for link in {*page.links, *page.loads}:
             target, _, anchor = link.partition("#")
             if re.match(r"[a-z]+:", link):
                 continue
-            linked = (path.parent / target.partition("?")[0]).resolve() if target else path
-            if not linked.is_file() or (anchor and anchor not in read[linked].ids):
-                wrong.append(f"{path.relative_to(site)}: {link}")
+            linked = os.path.normpath(os.path.join(own, "..", target.partition("?")[0])) if target else own
+            if linked not in there or (anchor and anchor not in ids[linked]):
+                wrong.append(f"{own}: {link}")
     assert not wrong
 
 
@@ -105,6 +105,19 @@ def test_every_page_is_there_with_a_description_and_in_the_navigation(
     home = site / "index.html"
     linked = {(home.parent / link.partition("#")[0]).resolve() for link in read[home].links if ":" not in link}
     assert pages - linked == {home}
+
+
+@pytest.mark.parametrize(
+    ("place", "above"),
+    [("how-to/write-a-stage", []), ("reference/examples/acme", ["../plugin-directory.html", "../examples.html"])],
+)
+def test_the_navigation_is_open_where_a_page_is(site: Path, place: str, above: list[str]) -> None:
+    file = site / f"{place}.html"
+    text = file.read_text("utf-8")
+    current = r'<li class="[^"]*\bcurrent\b[^"]*"><a [^>]*href="([^"]*)">'
+    assert re.findall(current, text) == [*above, file.name]
+    assert re.findall(rf'{current}[^\n]*</a><input checked="" ', text) == above
+    assert text.count(' checked=""') == len(above)
 
 
 def test_every_public_name_has_its_entry(site: Path, read: dict[Path, Reader]) -> None:
@@ -140,8 +153,8 @@ def docs(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_wrong_map_is_refused(repository: Path, docs: Path) -> None:
-    """By each of these maps; all are tried in one process, as it takes a second to import Sphinx."""
+def test_wrong_maps_and_links_that_lead_nowhere_are_refused(repository: Path, docs: Path) -> None:
+    """All are tried in one process, as it takes a second to import Sphinx."""
     a, b, c = "- [A](a.md): a\n", "- [B](b.md): b\n", "- [C](c.md): c\n"
     errors = {
         a: "index.md does not list b.md",
@@ -149,20 +162,16 @@ def test_a_wrong_map_is_refused(repository: Path, docs: Path) -> None:
         a + b + c: "index.md lists c.md, which is not there",
         a + b + a: "index.md lists a.md twice",
     }
-    maps = [f"# Title\n\nA sentence.\n\n## Pages\n\n{listed}" for listed in errors]
-    words = [str(repository / "docs"), str(docs), str(docs.parent / "site"), *maps]
-    ran = subprocess.run([sys.executable, "-c", EACH, *words], capture_output=True, text=True, timeout=240, check=False)
-    assert (ran.stdout.split(), ran.stderr.splitlines()) == (["1"] * len(errors), list(errors.values()))
-    assert not (docs.parent / "site").exists()
-
-
-def test_a_link_that_leads_nowhere_is_refused(repository: Path, docs: Path) -> None:
     links = ["[x](c.md)", "[x](b.md#whole)", "[x](#nothing)", "![x](c.png)", "[x](../../README.md)"]
     (docs / "a.md").write_text("# A\n\n" + "\n\n".join([*links, "[right](b.md#part)"]), "utf-8")
-    ran = build(repository, docs, docs.parent / "site")
-    assert ran.returncode == 1
+    maps = [f"# Title\n\nA sentence.\n\n## Pages\n\n{listed}" for listed in (*errors, a + b)]
+    words = [str(repository / "docs"), str(docs), *maps]
+    ran = subprocess.run([sys.executable, "-c", EACH, *words], capture_output=True, text=True, timeout=240, check=False)
+    assert ran.stdout.splitlines() == [*["1 False"] * len(errors), "1 True"]
+    said = ran.stderr.splitlines()
+    assert said[: len(errors)] == list(errors.values())
     for number, link in enumerate(links):
-        assert re.search(rf"^a\.md:{3 + 2 * number}: WARNING: .*", ran.stderr, re.MULTILINE), (link, ran.stderr)
+        assert any(line.startswith(f"a.md:{3 + 2 * number}: WARNING: ") for line in said), (link, said)
     assert f"a.md:{3 + 2 * len(links)}" not in ran.stderr
 
 

@@ -1,4 +1,5 @@
 """A `karenina` for `PATH` that need not import anything: it is forked from a process that has carried out commands.
+So is a `python` that is given a script; with anything else it is the real one.
 
     with warm() as folder:
         subprocess.run(["karenina", "plugins"], env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -20,15 +22,18 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 PATIENCE = 120.0
 SHIM = """\
 #!{python} -IS
 import json, os, socket, sys
+if {name!r} == "python" and not "".join(sys.argv[1:2]).endswith(".py"):
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as there:
     there.connect({address!r})
-    wanted = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    wanted = json.dumps([[{name!r}, *sys.argv[1:]], os.getcwd(), dict(os.environ)]).encode()
     socket.send_fds(there, [len(wanted).to_bytes(4, "big")], [0, 1, 2])
     there.sendall(wanted)
     code = there.recv(1)
@@ -39,18 +44,19 @@ sys.exit(code[0] if code else 70)
 @contextlib.contextmanager
 def warm() -> Iterator[Path]:
     """The folder that goes first into `PATH`."""
-    with tempfile.TemporaryDirectory() as name:  # short: an address of a socket may have 107 bytes
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as short:  # short: an address of a socket may have 107 bytes
+        folder = Path(short)
         address = str(folder / "socket")
-        script = folder / "bin" / "karenina"
-        script.parent.mkdir()
-        script.write_text(SHIM.format(python=sys.executable, address=address), "utf-8")
-        script.chmod(0o755)
+        scripts = folder / "bin"
+        scripts.mkdir()
+        for name in ("karenina", "python"):
+            (scripts / name).write_text(SHIM.format(python=sys.executable, address=address, name=name), "utf-8")
+            (scripts / name).chmod(0o755)
         process = subprocess.Popen([sys.executable, __file__, address], stdout=subprocess.PIPE, cwd=folder)
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
-            yield script.parent
+            yield scripts
         finally:
             process.kill()
             process.wait(PATIENCE)
@@ -62,9 +68,10 @@ def serve(address: str) -> None:
     """Carry out commands until this process is killed."""
     ready = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    for words in (["plugins"], ["demo", "--quiet", "--out", "demo"], ["show", "demo"]):
+    for words in (["plugins"], ["demo", "--quiet", "--out", "demo"], ["show", "demo"], ["report", "demo"]):
         with contextlib.suppress(SystemExit):
-            carry_out(words)
+            carry_out(["karenina", *words])
+    import_module("mcp.client.stdio")  # of which no command before has need
     assert threading.active_count() == 1, "a thread cannot be forked"
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for those that serve a connection
     with socket.socket(socket.AF_UNIX) as here:
@@ -122,8 +129,13 @@ def received(there: socket.socket, size: int) -> bytes:
 def carry_out(words: list[str]) -> None:
     from karenina_cli import main
 
-    sys.argv = ["karenina", *words]
-    main()
+    if words[0] == "karenina":
+        sys.argv = words
+        main()
+    sys.argv = words[1:]
+    sys.path[0] = str(Path(words[1]).resolve().parent)
+    runpy.run_path(words[1], run_name="__main__")
+    sys.exit()
 
 
 if __name__ == "__main__":
