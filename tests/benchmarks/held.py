@@ -42,8 +42,8 @@ from .workload import InProcess, Workload, moons
 
 __all__ = ["bursts", "kept", "questions", "reported", "stored", "under_way"]
 
-FILLING = 105
-"""Replicates of ten questions that fill every cache which keeps a bounded number of things."""
+FILLING = 27
+"""Replicates of ten questions that fill every cache which keeps a bounded number of things of an item: 256 at most."""
 PLACES = 30
 """Rows of a journal whose places are in memory; there they are thousands, which only a long run fills."""
 GATHERED = (20, 80)
@@ -270,7 +270,7 @@ def main() -> None:
     options = parser.parse_args()
     items, places = options.items, options.places
     document: dict[str, Any] = {"stored": stored(items * 3, places), "under_way": under_way(*GATHERED)}
-    document |= {"questions": questions(items, items * 2), "reported": reported(items, items * 3)}
+    document |= {"questions": questions(items // 2, items), "reported": reported(items, items * 3)}
     print(json.dumps({**document, "bursts": bursts(places, BURSTS), "kept": kept(items, items * 3)}))
 
 

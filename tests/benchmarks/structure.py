@@ -253,7 +253,7 @@ def _signatures(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, list[str
             named = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
             yield f"{inside}{node.name}", [parameter.arg for parameter in named]
             yield from _signatures(node)
-        else:
+        elif not isinstance(node, ast.expr):  # nothing is defined within one
             yield from _signatures(node, f"{node.name}." if isinstance(node, ast.ClassDef) else inside)
 
 

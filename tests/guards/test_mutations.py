@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutations.__main__ import main
+
 CODE = '''"""A room."""
 from __future__ import annotations
 
@@ -81,15 +83,21 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def mutations(repository: Path, tmp_path: Path) -> Run:
+def mutations(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     """`mutations(TESTS, "--option")` tries changes of CODE."""
     (tmp_path / "room.py").write_text(CODE, "utf-8")
     (tmp_path / "conftest.py").write_text(CONFTEST.format(str(tmp_path)), "utf-8")
     (tmp_path / "rooms.toml").write_text('[planted]\nsource = ["room.py"]\ntests = ["test_*.py"]\n', "utf-8")
 
     def execute(tests: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """Listing starts nothing, and is done here."""
         (tmp_path / "test_planted.py").write_text(tests, "utf-8")
         planted = ["--root", str(tmp_path), "--rooms", str(tmp_path / "rooms.toml"), "--grace", "5"]
+        if "--list" in options:
+            monkeypatch.setattr("sys.argv", ["tests.mutations", *planted, *options])
+            return subprocess.CompletedProcess([], main(), capsys.readouterr().out, "")
         command = [sys.executable, "-m", "tests.mutations", *planted, *options]
         environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # to start is most of what a session takes
         return subprocess.run(
@@ -204,14 +212,17 @@ def test_a_change_that_makes_a_test_spin_is_ended(mutations: Run, tmp_path: Path
     assert "too slow" in ran.stdout
 
 
-def test_every_room_has_files_and_tests_and_every_known_change_exists(repository: Path) -> None:
+def test_every_room_has_files_and_tests_and_every_known_change_exists(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = repository / "tests" / "mutations"
     rooms = tomllib.loads((folder / "rooms.toml").read_text("utf-8"))
     for name, room in rooms.items():
         for pattern in (*room["source"], *room["tests"]):
             assert list(repository.glob(pattern)), (name, pattern)
-    command = [sys.executable, "-m", "tests.mutations", "--list"]
-    listed = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=300, check=True).stdout
+    monkeypatch.setattr("sys.argv", ["tests.mutations", "--list"])
+    assert main() == 0
+    listed = capsys.readouterr().out
     known = tomllib.loads((folder / "equivalent.toml").read_text("utf-8"))["mutant"]
     assert {entry["id"] for entry in known} <= set(re.findall(r"^\w+-[0-9a-f]{8}", listed, re.MULTILINE))
     assert all(len(entry["reason"]) > 10 for entry in known)

@@ -76,23 +76,34 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def context_of(browser: Any) -> Callable[..., Any]:
-    """One for all pages of the same options: each takes as long as its pages, which keep nothing in it."""
-    return cache(lambda **options: browser.new_context(**options))
+def visit_of(browser: Any) -> Callable[..., Visit]:
+    """One for all files that are opened with the same options: a new page is a new process of the browser, which takes
+    as long as a test."""
+
+    def begun(**options: Any) -> Visit:
+        made = Visit(browser.new_context(**options).new_page())
+        made.page.on("console", lambda message: made.logged.append(message.text))
+        made.page.on("pageerror", lambda error: made.logged.append(str(error)))
+        made.page.on("request", lambda request: made.asked.append(request.url))
+        return made
+
+    return cache(begun)
 
 
 @pytest.fixture
-def visit(context_of: Callable[..., Any]) -> Iterator[Open]:
+def visit(visit_of: Callable[..., Visit]) -> Iterator[Open]:
     """Open a file. At the end no page may have complained, or made any request."""
     visits: list[Visit] = []
 
     def opened(file: Path, anchor: str = "", size: tuple[int, int] = (1280, 900), **options: Any) -> Visit:
-        made = Visit(context_of(**options).new_page())
+        made = visit_of(**options)
+        assert made not in visits, "a test opens one file with the same options"
+        made.page.goto("about:blank")  # else another place of the same file is not opened, but turned to
         made.page.set_viewport_size({"width": size[0], "height": size[1]})
+        made.page.emulate_media(media="null", color_scheme="light")
+        made.logged.clear()
+        made.asked.clear()
         visits.append(made)
-        made.page.on("console", lambda message: made.logged.append(message.text))
-        made.page.on("pageerror", lambda error: made.logged.append(str(error)))
-        made.page.on("request", lambda request: made.asked.append(request.url))
         made.page.goto(f"{file.as_uri()}{anchor}")
         return made
 
@@ -100,7 +111,6 @@ def visit(context_of: Callable[..., Any]) -> Iterator[Open]:
     for made in visits:
         assert made.logged == []
         assert {url.partition("#")[0] for url in made.asked} == {made.page.url.partition("#")[0]}
-        made.page.close()
 
 
 def item(number: int, **about: Any) -> VerificationResult:

@@ -131,7 +131,7 @@ NAMES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=10 * settings().max_examples)
 @given(st.dictionaries(NAMES, PLAIN, max_size=8))
 def test_a_reply_is_a_value_of_its_kind_or_an_error_of_the_template(said: dict[str, Any]) -> None:
     names = frozenset({"a"})

@@ -7,6 +7,7 @@ import inspect
 import json
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -109,10 +110,20 @@ class SinkSubject:
 
     def count(self, result: VerificationResult) -> int:
         """How many records there are of a result."""
-        identifier = result.metadata.result_id
+        return self.counts([result])[0]
+
+    def counts(self, results: Sequence[VerificationResult]) -> list[int]:
+        """How many records there are of each result: what is stored is read once."""
+        names = [result.metadata.result_id for result in results]
         if self.reader is None:
-            return self.everything().count(identifier.encode())
-        return [id_of(record) for record in self.stored()].count(identifier)
+            content = self.everything()
+            return [content.count(name.encode()) for name in names]
+        stored = Counter(map(id_of, self.stored()))
+        return [stored[name] for name in names]
+
+    def missing(self, results: Sequence[VerificationResult]) -> list[VerificationResult]:
+        """Those of the results of which there is no record."""
+        return [result for result, count in zip(results, self.counts(results), strict=True) if not count]
 
     def everything(self) -> bytes:
         """The content of every file."""
@@ -155,9 +166,8 @@ def _methods(subject: SinkSubject) -> Iterator[Fault]:
 def _keeps(subject: SinkSubject) -> Iterator[Fault]:
     with subject.target() as target:
         target.write(examples())
-        for result in examples():
-            if not target.count(result):
-                yield subject.fault(f"result {result.metadata.result_id} was written and is not there", "write", FLUSH)
+        for result in target.missing(examples()):
+            yield subject.fault(f"result {result.metadata.result_id} was written and is not there", "write", FLUSH)
 
 
 @PROMISES.add("idempotent", "Writing a result again changes nothing, also after a new start.")
@@ -173,7 +183,7 @@ def _idempotent(subject: SinkSubject) -> Iterator[Fault]:
         if (counted := twice.count(first)) != once.count(first):
             problem = f"a result was written again after a new start, and there are {counted} records of it"
             yield subject.fault(problem, "open", REMEMBER)
-        if lost := [other for other in others if not twice.count(other)]:
+        if lost := twice.missing(others):
             problem = f"after a new start result {lost[0].metadata.result_id} was gone"
             yield subject.fault(problem, "open", "append to what is stored")
 
@@ -195,7 +205,8 @@ def _replaces(subject: SinkSubject) -> Iterator[Fault]:
             if replaced and (differs := difference(again, record)):
                 problem = f"a resumed run replaced a result, and the previous one is still stored: {differs}"
                 yield subject.fault(problem, "write", REPLACE)
-        if lost := [other for other in others if target.count(other) != once.count(other)]:
+        counts = zip(others, target.counts(others), once.counts(others), strict=True)
+        if lost := [other for other, found, wanted in counts if found != wanted]:
             problem = f"a resumed run replaced a result, and result {lost[0].metadata.result_id} is not there once"
             yield subject.fault(problem, "write", REPLACE)
 
@@ -261,8 +272,9 @@ def _concurrent(subject: SinkSubject) -> Iterator[Fault]:
             problem = f"results written at the same time cannot be read back: {one_line(stored.error)}"
             yield subject.fault(problem, "write", WHOLE)
             return
-        for result in examples():
-            if together.count(result) != alone.count(result):
+        counts = zip(examples(), together.counts(examples()), alone.counts(examples()), strict=True)
+        for result, found, wanted in counts:
+            if found != wanted:
                 problem = f"of {MANY} results written at the same time, {result.metadata.result_id} was not stored once"
                 yield subject.fault(problem, "write", WHOLE)
         if len(stored) != len(alone.stored()):
@@ -276,7 +288,7 @@ def _crash(subject: SinkSubject) -> Iterator[Fault]:
 
     def again() -> list[VerificationResult]:
         after.write([*first, *others])
-        return [result for result in examples() if not after.count(result)]
+        return after.missing(examples())
 
     with subject.target() as crashed, subject.target() as after:
         sink = crashed.sink()
@@ -310,5 +322,5 @@ def _beside_another(subject: SinkSubject) -> Iterator[Fault]:
         target.write(examples(), sinks)
         if "subject" in sinks.failures:
             yield subject.fault(f"another sink failed, and so did this one: {sinks.failures['subject']}", "write")
-        if lost := [result for result in examples() if not target.count(result)]:
+        if lost := target.missing(examples()):
             yield subject.fault(f"another sink failed, and {lost[0].metadata.result_id} is missing", "write")
