@@ -47,17 +47,13 @@ def test_listed_skips_pass(tmp_path: Path) -> None:
     assert "2 passed, 3 skipped, 1 xfailed" in ran.stdout
 
 
-def test_an_unlisted_skip_fails_under_ci(tmp_path: Path) -> None:
-    ran = session(tmp_path, "tests/test_some.py::test_skips: slow\n", "true")
+def test_unlisted_skips_and_skipped_modules_of_plugins_fail_under_ci(tmp_path: Path) -> None:
+    ran = session(tmp_path, "tests/test_some.py::test_skips: slow\n", "1", MODULE)
     assert ran.returncode == 1, ran.stdout
-    assert "tests/test_some.py::test_many[1]: Skipped: no patience" in ran.stdout
-    assert "test_skips:" not in ran.stdout.split("skips.txt")[1]
-
-
-def test_a_skipped_module_of_a_plugin_fails_under_ci(tmp_path: Path) -> None:
-    ran = session(tmp_path, ALL, "1", MODULE)
-    assert ran.returncode == 1, ran.stdout
-    assert "plugins/test_other.py" in ran.stdout.split("skips.txt")[1]
+    told = ran.stdout.split("skips.txt")[1]
+    assert "tests/test_some.py::test_many[1]: Skipped: no patience" in told
+    assert "plugins/test_other.py" in told
+    assert "test_skips:" not in told
 
 
 def test_what_workers_skip_counts_too(tmp_path: Path) -> None:

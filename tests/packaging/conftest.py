@@ -26,7 +26,6 @@ NEEDED = (
 )
 """What runs a benchmark of templates with recorded answers, from the command line."""
 NEW = ("--quiet", "--no-index", "--no-compile", "--ignore-installed", "--no-warn-conflicts")
-EXTRAS = ("karenina-calls[http]", "karenina-core[testing]")
 BUILD = """
 import importlib, os, sys, tomllib
 for project, out in zip(sys.argv[1::2], sys.argv[2::2]):
@@ -186,18 +185,21 @@ def by_pip(sources: list[Path], run: Run) -> Callable[..., Path]:
 def installed(
     wheels: Path, projects: dict[str, Path], strangers: list[Path], shared: Path, by_pip: Callable[..., Path]
 ) -> dict[str, Distribution]:
-    """`{name: distribution}` of an environment into which pip has installed, at once, all that it can without a
-    network. Nothing is run there: other environments take from it."""
-    available = {normal(path.name.partition("-")[0]) for path in wheels.glob("*.whl")}
+    """`{name: distribution}` of all that the folder of wheels is enough for: those of karenina and strangers in an
+    environment into which pip has installed their wheels, the others as they are beside the tests. Nothing is run
+    there: other environments take from it."""
+    foreign = {normal(path.name.partition("-")[0]) for path in wheels.glob("*.whl")}
+    available = set(foreign)
     needs = dict(map(_needed, (*projects.values(), *strangers)))
     while more := {name for name, needed in needs.items() if needed <= available} - available:
         available |= more
     folder = shared / "installed"
     with unfinished(folder) as begin:
         if begin:
-            by_pip(folder / "venv", *sorted(needs.keys() & available), *EXTRAS)
-    places = map(str, folder.glob("venv/lib/python*/site-packages"))
-    return {normal(found.name): found for found in distributions(path=list(places))}
+            by_pip(folder / "venv", "--no-deps", *sorted(needs.keys() & available))
+    places = list(map(str, folder.glob("venv/lib/python*/site-packages")))
+    beside = {normal(found.name): found for found in distributions() if normal(found.name) in foreign}
+    return beside | {normal(found.name): found for found in distributions(path=places)}
 
 
 def _needed(project: Path) -> tuple[str, set[str]]:

@@ -1,6 +1,7 @@
 """Every distribution works beside nothing but what it declares: it is imported, and what it registers is active.
 
-Each is placed in a folder of its own, and a process sees the folders of those that are declared.
+Each is placed in a folder of its own, and a process, which has imported the core alone, sees the folders of those that
+are declared.
 """
 
 from __future__ import annotations
@@ -12,20 +13,34 @@ import tomllib
 from collections.abc import Callable
 from importlib.metadata import Distribution
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 FOLDERS = sorted(path.parent for path in Path(__file__).parents[2].glob("plugins/*/pyproject.toml"))
 FOREIGN = {"compare", "litellm", "opentelemetry", "report", "trust"}
 """Those that depend on packages which the folder of wheels has not, such as numpy."""
+NAMES = [folder.name for folder in FOLDERS if folder.name not in FOREIGN]
 LOOK = """
-import importlib, json, sys
+import importlib, json, os, sys, traceback
+sys.path[:0] = json.loads(sys.argv[1])
 from karenina_core import Karenina
-importlib.import_module(sys.argv[1])
-app = Karenina.installed()
-infos = (*app.plugins, *app.kinds, *app.sections, *app.result_parts)
-print(json.dumps([[info.name, info.distribution, info.state, info.reason] for info in infos]))
+for name, folders in json.loads(sys.argv[2]).items():
+    sys.stdout.flush()
+    if not (pid := os.fork()):
+        try:
+            sys.path[:0] = folders
+            importlib.import_module(f"karenina_{name.replace('-', '_')}")
+            app = Karenina.installed()
+            infos = (*app.plugins, *app.kinds, *app.sections, *app.result_parts)
+            told = [[info.name, info.distribution, info.state, info.reason] for info in infos]
+        except BaseException:
+            told = traceback.format_exc()
+        print(json.dumps([name, told]), flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
 """
+"""A process that sees what is in some folders looks, forked for each distribution, at what is in its own as well."""
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +54,24 @@ def folders(
     return {name: str(folder / name) for name in installed}
 
 
-@pytest.mark.parametrize("name", [folder.name for folder in FOLDERS if folder.name not in FOREIGN])
-def test_a_distribution_works_alone(
-    name: str, projects: dict[str, Path], folders: dict[str, str], closure: Callable[..., dict[str, Distribution]]
-) -> None:
-    distribution = f"karenina-{name}"
-    seen = [folders[each] for each in closure(distribution)]
+@pytest.fixture(scope="module")
+def looked(folders: dict[str, str], closure: Callable[..., dict[str, Distribution]]) -> dict[str, Any]:
+    """`{name: [[name, distribution, state, reason], ...]}` of what is there beside a distribution, or a traceback."""
+    core = [folders[each] for each in closure("karenina-core")]
+    seen = {name: [folders[each] for each in closure(f"karenina-{name}")] for name in NAMES}
     # -I -S: nothing of the environment that runs the tests, and of its working folder, is seen
-    alone = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {seen!r}\n{LOOK}"]
-    ran = subprocess.run(
-        [*alone, f"karenina_{name.replace('-', '_')}"], capture_output=True, text=True, timeout=60, check=False
-    )
+    alone = [sys.executable, "-I", "-S", "-c", LOOK, json.dumps(core), json.dumps(seen)]
+    ran = subprocess.run(alone, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
-    listed = json.loads(ran.stdout)
+    return dict(map(json.loads, ran.stdout.splitlines()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_distribution_works_alone(name: str, projects: dict[str, Path], looked: dict[str, Any]) -> None:
+    listed = looked[name]
+    assert isinstance(listed, list), listed
     assert [entry for entry in listed if entry[2] != "active"] == []
+    distribution = f"karenina-{name}"
     project = tomllib.loads((projects[distribution] / "pyproject.toml").read_text("utf-8"))["project"]
     entries = set(project.get("entry-points", {}).get("karenina.plugins", {}))
     assert entries <= {entry[0] for entry in listed if entry[1] == distribution}

@@ -13,7 +13,8 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ ANSWERS = {
 }
 JUDGED: dict[str, Any] = {"site": "gaattc", "bases": "5'-TATAGT", "protein": "hemoglobin", "gene": "c-ABL"}
 Run = Callable[..., subprocess.CompletedProcess[str]]
+FEW = """
+from hypothesis import settings
+settings.register_profile("few", max_examples=15, deadline=None)
+settings.load_profile("few")
+"""
+"""Without `--long` their tests draw as few examples as .ci/run does for other versions of what is needed."""
 
 
 def script(request: ServedRequest) -> Any:
@@ -70,14 +77,17 @@ def verify(server: ScriptedServer, out: Path) -> list[str | Path]:
     return ["verify", BENCHMARK / "benchmark.jsonld", *options]
 
 
-def test_their_own_tests_pass(build: Callable[..., list[Path]], tmp_path: Path) -> None:
+def test_their_own_tests_pass(build: Callable[..., list[Path]], tmp_path: Path, long: bool) -> None:
+    (tmp_path / "drawing_few.py").write_text(FEW, "utf-8")
     for folder in build(*(EXAMPLES / name for name in NAMES)):
         with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
             wheel.extractall(tmp_path)
     tests = [EXAMPLES / name / "tests" for name in NAMES]
+    names = ["no:cacheprovider", "no:langsmith_plugin", *([] if long else ["drawing_few"])]
+    plugins = [word for name in names for word in ("-p", name)]
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("KARENINA_", "PYTEST"))}
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin", *tests],
+        [sys.executable, "-m", "pytest", "-q", *plugins, *tests],
         cwd=tmp_path,
         env={**kept, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
@@ -113,8 +123,10 @@ def test_one_benchmark_uses_all_of_them(venv: Path, run: Run, tmp_path: Path) ->
 
 TABLE = "no installed package has this plugin"
 PRIMITIVES = ("names", "primitive")
-PLANNED = ("acme", "sink", *PRIMITIVES)
+PLANNED = {"acme", "sink", *PRIMITIVES}
 """Without these a plan is tried: a run says the same in other words, or begins. Without the others, with `--long`."""
+TOGETHER = [("acme",), ("command",), ("embedder",), ("guard", "cache"), ("sink", *PRIMITIVES), ("trait",)]
+"""What is said of each of these is said, too, where all of a group are missing."""
 OTHERS = "; to use another one, install its package"
 MISSING = {
     "guard": f"plugins.example-guard: {TABLE}",
@@ -146,24 +158,33 @@ def uninstalled(name: str, venv: Path, aside: Path) -> Iterator[None]:
             (aside / part.name).rename(part)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_without_one_of_them_it_says_what_is_missing(name: str, venv: Path, tmp_path: Path, long: bool) -> None:
+def test_without_some_of_them_it_says_what_is_missing(venv: Path, tmp_path: Path, long: bool) -> None:
+    assert sorted(chain.from_iterable(TOGETHER)) == NAMES
+    for number, gone in enumerate([(name,) for name in NAMES] if long else TOGETHER):
+        (folder := tmp_path / str(number)).mkdir()
+        _says_what_is_missing(gone, venv, folder, long)
+
+
+def _says_what_is_missing(gone: tuple[str, ...], venv: Path, folder: Path, long: bool) -> None:
     def tried(words: list[Any]) -> subprocess.CompletedProcess[str]:
         command = [str(word) for word in (venv / "bin" / "karenina", *words)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
-    (aside := tmp_path / "aside").mkdir()
-    with uninstalled(name, venv, aside):
+    (aside := folder / "aside").mkdir()
+    with ExitStack() as stack:
+        for name in gone:
+            stack.enter_context(uninstalled(name, venv, aside))
         plan = ["plan", BENCHMARK / "benchmark.jsonld", "--config", BENCHMARK / "run.toml", "--sink", "tables:x"]
-        told = [tried(["slowest", tmp_path])] if name == "command" else []
-        if name in PLANNED or (long and not told):
+        told = [tried(["slowest", folder])] if gone == ("command",) else []
+        if PLANNED & {*gone} or (long and not told):
             told.append(tried(plan))
         with acme() as server:
-            if name not in ("command", *PRIMITIVES):  # the first is no part of a run; the others cost their question
-                ran = tried(verify(server, tmp_path / "run"))
+            if {*gone} - {"command", *PRIMITIVES}:  # the first is no part of a run; the others cost their question
+                ran = tried(verify(server, folder / "run"))
                 assert ran.returncode == 1
                 told.append(ran)
             assert server.count == 0, "something was paid for"
-    assert MISSING[name] in " ".join((told[0].stdout + told[0].stderr).split())
-    assert all("Traceback" not in said.stderr for said in told)
-    assert told[0].returncode != 0 or name in PRIMITIVES
+    said = " ".join((told[0].stdout + told[0].stderr).split())
+    assert [name for name in gone if MISSING[name] not in said] == []
+    assert all("Traceback" not in each.stderr for each in told)
+    assert told[0].returncode != 0 or {*gone} <= {*PRIMITIVES}

@@ -16,13 +16,19 @@ from typing import Any
 import pytest
 
 PACKAGES = Path(__file__).parents[1] / "packages"
-KARENINA = ("-c", "from karenina_cli import main; main()")
 LAY_OUT = """
 from karenina_core import Karenina
 from karenina_stranger_layouts import LayoutRegistry, laid_out
 app = Karenina.installed()
 print([laid_out(app, name, [1, 2]) for name in app.registry(LayoutRegistry)])
 """
+LIST = """
+import sys
+from karenina_cli import main
+sys.argv[1:] = ["plugins", "--json"]
+main()
+"""
+DOCTOR = LIST.replace('"plugins"', '"doctor"')
 CHECK = """
 import sys
 from karenina_core.testing import plugin_checks, run_checks
@@ -60,19 +66,21 @@ def python(*words: str, path: list[Path]) -> str:
     return ran.stdout
 
 
-def listed(*path: Path) -> dict[str, dict[str, Any]]:
-    found = json.loads(python(*KARENINA, "plugins", "--json", path=list(path)))
-    return {row["name"]: row for row in (*found["plugins"], *found["kinds"])}
+@pytest.fixture(scope="module")
+def both(sites: dict[str, Path]) -> tuple[str, dict[str, dict[str, Any]]]:
+    """What both of them lay out, and `{name: row}` of what is listed."""
+    laid_out, _, report = python("-c", LAY_OUT + LIST, path=[sites["layouts"], sites["headline"]]).partition("\n")
+    found = json.loads(report)
+    return laid_out, {row["name"]: row for row in (*found["plugins"], *found["kinds"])}
 
 
-def test_what_one_registers_is_found_by_the_other(sites: dict[str, Path]) -> None:
-    both = [sites["layouts"], sites["headline"]]
-    assert python("-c", LAY_OUT, path=both) == "['NEWS: 2 results are in', '2 results']\n"
-    assert python("-c", LAY_OUT, path=both[:1]) == "['2 results']\n"
+def test_what_one_registers_is_found_by_the_other(both: tuple[str, Any], sites: dict[str, Path]) -> None:
+    assert both[0] == "['NEWS: 2 results are in', '2 results']"
+    assert python("-c", LAY_OUT, path=[sites["layouts"]]) == "['2 results']\n"
 
 
-def test_kind_and_plugins_are_listed_with_their_owners(sites: dict[str, Path]) -> None:
-    found = listed(sites["layouts"], sites["headline"])
+def test_kind_and_plugins_are_listed_with_their_owners(both: tuple[str, dict[str, dict[str, Any]]]) -> None:
+    found = both[1]
     assert found["karenina_register_layouts"] == {
         "name": "karenina_register_layouts",
         "kinds": ["layout"],
@@ -85,11 +93,11 @@ def test_kind_and_plugins_are_listed_with_their_owners(sites: dict[str, Path]) -
 
 
 def test_without_the_owner_the_guest_goes_on_and_says_what_has_no_effect(sites: dict[str, Path]) -> None:
-    found = listed(sites["headline"])
-    assert (found["headline"]["state"], found["headline"]["kinds"]) == ("active", ["sink"])
-    assert found["headline"]["reason"].startswith("karenina_register_layouts is not called: no installed")
-    reported = python(*KARENINA, "doctor", "--json", path=[sites["headline"]])
-    assert f"plugin headline: {found['headline']['reason']}" in json.loads(reported)["problems"]
+    report = json.loads(python("-c", DOCTOR, path=[sites["headline"]]))
+    (guest,) = (row for row in report["plugins"] if row["name"] == "headline")
+    assert (guest["state"], guest["kinds"]) == ("active", ["sink"])
+    assert guest["reason"].startswith("karenina_register_layouts is not called: no installed")
+    assert f"plugin headline: {guest['reason']}" in report["problems"]
 
 
 def test_both_pass_the_checks_of_plugins(sites: dict[str, Path]) -> None:

@@ -26,15 +26,16 @@ print(json.dumps([kilogram == Unit("kg"), errors.__name__, *modules]))
 assert {"Unit", "Benchmark", "Karenina"} <= set(dir(karenina_core)) & set(karenina_core.__all__)
 assert list(karenina_core.__all__) == sorted(set(karenina_core.__all__))
 """
-ASK = """
-import sys
+WHOSE = """
 import karenina_core
-from karenina_cli import main
 print(getattr(karenina_core.Unit, "__module__") if hasattr(karenina_core, "Unit") else "none", flush=True)
+"""
+DOCTOR = """
+import sys
+from karenina_cli import main
 sys.argv[1:] = ["doctor", "--json"]
 main()
 """
-
 PROMPT = """
 import asyncio
 from karenina_core import Karenina, ModelConfig, open_client
@@ -80,23 +81,38 @@ def python(*words: str, path: list[Path]) -> subprocess.CompletedProcess[str]:
     )
 
 
+def whose(*path: Path) -> str:
+    """The module of `karenina_core.Unit`, or `none`."""
+    return python("-c", WHOSE, path=list(path)).stdout.strip()
+
+
 def asked(*path: Path) -> tuple[str, list[str]]:
-    """The module of `karenina_core.Unit`, or `none`, and what the doctor says of the installation."""
-    module, _, report = python("-c", ASK, path=list(path)).stdout.partition("\n")
+    """The same, and what the doctor says of the installation."""
+    module, _, report = python("-c", WHOSE + DOCTOR, path=list(path)).stdout.partition("\n")
     return module, json.loads(report)["problems"]
 
 
-def test_names_of_a_stranger_are_added_and_replace_nothing(site: Path) -> None:
-    ran = python("-c", READ, path=[site])
-    assert ran.returncode == 0, ran.stderr
-    same, errors, benchmark, karenina, *strangers, own = json.loads(ran.stdout)
+@pytest.fixture(scope="module")
+def told(site: Path) -> list[str]:
+    """What one process reads, puts into prompts, and finds wrong: a line each."""
+    ran = python("-c", READ + PROMPT + WHOSE + DOCTOR, path=[site])
+    assert "Traceback" not in ran.stderr, ran.stderr
+    return ran.stdout.split("\n", 4)
+
+
+def test_names_of_a_stranger_are_added_and_replace_nothing(told: list[str]) -> None:
+    same, errors, benchmark, karenina, *strangers, own = json.loads(told[0])
     assert (same, errors) == (True, "karenina_core.errors")
     assert strangers == ["karenina_stranger_units"] * 2
     assert not [module for module in (benchmark, karenina, own) if "stranger" in module]
 
 
-def test_what_is_left_out_is_a_problem_that_names_both(site: Path) -> None:
-    module, found = asked(site)
+def test_an_instruction_of_a_stranger_is_made_with_its_settings_and_is_in_the_prompt(told: list[str]) -> None:
+    assert told[1:3] == ["['Task.\\n\\nMasses are in g.', 'Question?']", "['Task.', 'Question?']"]
+
+
+def test_what_is_left_out_is_a_problem_that_names_both(told: list[str]) -> None:
+    module, found = told[3], json.loads(told[4])["problems"]
     assert module == "karenina_stranger_units"
     for name, owner in (("Benchmark", "karenina-runs"), ("Karenina", "karenina-core")):
         assert f"karenina_core.{name} is that of {owner}, not that of karenina-stranger-units" in found
@@ -106,11 +122,10 @@ def test_what_is_left_out_is_a_problem_that_names_both(site: Path) -> None:
 
 def test_of_two_strangers_with_one_name_the_first_by_name_has_it(site: Path, tmp_path: Path) -> None:
     other = zebra(tmp_path, '{"karenina_core": {"Unit": "zebra"}}')
-    for path in ([site, other], [other, site]):
-        module, found = asked(*path)
-        assert module == "karenina_stranger_units"
-        assert "karenina_core.Unit is that of karenina-stranger-units, not that of karenina-zebra" in found
-    assert asked(other)[0] == "zebra"
+    module, found = asked(other, site)
+    assert whose(site, other) == module == "karenina_stranger_units"
+    assert "karenina_core.Unit is that of karenina-stranger-units, not that of karenina-zebra" in found
+    assert whose(other) == "zebra"
 
 
 UNREADABLE = {
@@ -126,18 +141,9 @@ UNREADABLE = {
 
 def test_a_table_that_cannot_be_read_is_left_out_and_hurts_nobody_else(site: Path, tmp_path: Path) -> None:
     others = [zebra(tmp_path / str(n), names, f"z{n}") for n, names in enumerate(UNREADABLE)]
-    assert asked(*others, site)[0] == "karenina_stranger_units"
+    assert whose(*others, site) == "karenina_stranger_units"
     module, found = asked(*others)
     assert module == "none"
     for number, reason in enumerate(UNREADABLE.values()):
         (line,) = (line for line in found if line.startswith(f"the names of karenina-z{number} cannot be used"))
         assert reason in line
-
-
-def test_an_instruction_of_a_stranger_is_made_with_its_settings_and_is_in_the_prompt(site: Path) -> None:
-    ran = python("-c", PROMPT, path=[site])
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines() == [
-        "['Task.\\n\\nMasses are in g.', 'Question?']",
-        "['Task.', 'Question?']",
-    ]

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "packages" / "wordlimit"
-KARENINA = ("-c", "from karenina_cli import main; main()")
 READ = """
 import json, os, pickle, sys
 from pathlib import Path
@@ -44,6 +43,15 @@ print(json.dumps([
     attempt(lambda: VerificationConfig(word_limit_most=3, word_limit_unlimited=True)),
     attempt(lambda: load_config(sets=["run.word_limit_most=0"], models=False).config),
 ]))
+"""
+PLUGINS = """
+from karenina_cli.root import karenina
+karenina(["plugins"], standalone_mode=False)
+print("---")
+"""
+DOCTOR = """
+from karenina_cli.root import karenina
+karenina(["doctor", "--json"], standalone_mode=False)
 """
 RUN = """
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig
@@ -97,13 +105,10 @@ def test_settings_of_a_stranger_are_set_in_every_way(site: Path, tmp_path: Path,
 
 
 def test_settings_of_a_stranger_are_listed(site: Path, tmp_path: Path) -> None:
-    (row,) = (
-        row
-        for row in json.loads(python(*KARENINA, "doctor", "--json", path=[site], cwd=tmp_path).stdout)["run_settings"]
-        if row["distribution"] == "karenina-stranger-wordlimit"
-    )
+    plugins, report = python("-c", PLUGINS + DOCTOR, path=[site], cwd=tmp_path).stdout.split("---\n")
+    (row,) = (row for row in json.loads(report)["run_settings"] if row["distribution"] == "karenina-stranger-wordlimit")
     assert (row["name"], row["version"], row["state"]) == ("wordlimit", "1.2.0", "active")
-    assert "karenina-stranger-wordlimit" in python(*KARENINA, "plugins", path=[site], cwd=tmp_path).stdout
+    assert "karenina-stranger-wordlimit" in plugins
 
 
 def test_settings_without_effect_are_noted(site: Path, tmp_path: Path) -> None:
@@ -129,16 +134,16 @@ def test_two_packages_with_one_setting_are_an_error_that_names_both(site: Path, 
         "from attrs import frozen\nfrom karenina_core.values.sections import Section, whole\n"
         "@frozen(kw_only=True, slots=False)\nclass Zebra(Section):\n    word_limit_most: int = whole(1, least=1)\n"
     )
-    ran = python(*KARENINA, "doctor", "--json", path=[site, other], cwd=tmp_path)
-    found = json.loads(ran.stdout)
+    ran = python("-c", READ.format(first="") + DOCTOR, path=[site, other], cwd=tmp_path)
+    read, _, report = ran.stdout.partition("\n")
+    assert json.loads(read)[0] == [3, True], "the other one keeps working"
+    found = json.loads(report)
     both = "karenina-stranger-wordlimit and karenina-zebra both have a setting of a run called 'word_limit_most'"
     assert not found["usable"]
     assert any(both in problem for problem in found["problems"])
     (plugin,) = (row for row in found["plugins"] if row["name"] == "zebra")
     assert plugin["state"] == "failed"
     assert both in plugin["reason"]
-    read = python("-c", READ.format(first=""), path=[site, other], cwd=tmp_path)
-    assert json.loads(read.stdout)[0] == [3, True], "the other one keeps working"
 
 
 def test_the_core_alone_has_a_configuration() -> None:

@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -289,50 +288,47 @@ def test_its_settings_are_checked_and_reach_it_through_the_application() -> None
 
 # What it touches
 
-PROCESS = """
-import asyncio, json, os, socket, sys
-
-reached = []
-
-def watch(event, arguments):
-    if event in ("socket.connect", "socket.sendto"):
-        reached.append(repr(arguments[1]))
-    elif event == "socket.getaddrinfo":
-        reached.append(repr(arguments[0]))
-
-sys.addaudithook(watch)
+LIGHT = """
+import sys
 from karenina_embedding.litellm_plugin import LiteLLM, LiteLLMSettings
-embedder = LiteLLM("m", LiteLLMSettings(api_base=sys.argv[1]))
-light = embedder.problem() is None and "litellm" not in sys.modules
-before = dict(os.environ)
-found = asyncio.run(embedder.aembed(["a"]))
-changed = sorted(name for name, value in os.environ.items() if before.get(name) != value)
-print(json.dumps({"light": light, "found": found.vectors, "reached": reached, "changed": changed}))
+print(LiteLLM("m", LiteLLMSettings(api_base="http://127.0.0.1:9/v1")).problem(), "litellm" in sys.modules)
 """
 
 
-def test_nothing_is_reached_but_the_server_and_no_file_of_variables_is_read(
-    server: EmbeddingServer, tmp_path: Path
+def test_until_it_is_asked_litellm_is_not_imported() -> None:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", LIGHT], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("None False\n", "")
+
+
+def test_nothing_is_reached_but_the_server_and_no_variable_is_changed(
+    server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-from-dotenv\nHTTP_PROXY=http://192.0.2.1:3128\n")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LITELLM_", "OPENAI_"))}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROCESS, server.url],
-        cwd=tmp_path,
-        env={name: value for name, value in kept.items() if not name.lower().endswith("_proxy")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    printed = json.loads(done.stdout)
+    """What importing litellm does is seen in a process of its own in `plugins/litellm/tests/test_litellm_isolation.py`:
+    both import it by `karenina_litellm.library`."""
+    reached: list[str] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:  # a hook stays
+        if watching and event in ("socket.connect", "socket.sendto"):
+            reached.append(repr(arguments[1]))
+        elif watching and event == "socket.getaddrinfo":
+            reached.append(repr(arguments[0]))
+
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    before = dict(os.environ)
+    sys.addaudithook(watch)
+    found = asyncio.run(LiteLLM("m", LiteLLMSettings(api_base=server.url)).aembed(["a"]))
+    watching = False
     host, port = server.url.removeprefix("http://").removesuffix("/v1").split(":")
-    assert (printed["light"], printed["found"], done.stderr) == (True, [[1.0, 1.0]], "")
-    assert set(printed["reached"]) <= {repr((host, int(port))), repr(host), repr(host.encode()), "None"}
-    assert set(printed["changed"]) <= {
+    assert found.vectors == ((1.0, 1.0),)
+    assert repr((host, int(port))) in reached
+    assert set(reached) <= {repr((host, int(port))), repr(host), repr(host.encode()), "None"}
+    assert {name for name, value in os.environ.items() if before.get(name) != value} <= {
         "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
         "LITELLM_LOCAL_MODEL_COST_MAP",
         "LITELLM_MODE",
         "LITELLM_OFFLINE_MODE",
         "TIKTOKEN_CACHE_DIR",
+        "PYTEST_CURRENT_TEST",
     }

@@ -1,17 +1,12 @@
 """Every promise of an adapter, with a server that speaks its protocol: failures, limits, cancellation, hidden keys."""
 
-from typing import Any
-
 import pytest
 from karenina_example_acme import check_config
 
 from karenina_core import ModelConfig
-from karenina_core.testing import plugin_checks
+from karenina_core.testing import conformance_tests
 
-
-@pytest.mark.parametrize("check", plugin_checks("acme"))
-def test_it_keeps_its_promises(check: Any) -> None:
-    check.run()
+test_it_keeps_its_promises = conformance_tests("acme")
 
 
 @pytest.mark.parametrize("url", [None, "acme.example"])

@@ -1,12 +1,9 @@
 """A whole plugin's promises, and that the same thing is asked once."""
 
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig
-from karenina_core.testing import Reply, ScriptedServer, plugin_checks
+from karenina_core.testing import Reply, ScriptedServer, conformance_tests
 
 TEMPLATE = (
     '{"fields": [{"name": "target", "type": "str", "description": "The protein", "ground_truth": "BCL2", '
@@ -17,9 +14,7 @@ QUESTION = Question(
 )
 
 
-@pytest.mark.parametrize("check", plugin_checks("example-cache"))
-def test_it_keeps_its_promises(check: Any) -> None:
-    check.run()
+test_it_keeps_its_promises = conformance_tests("example-cache")
 
 
 def verify(url: str, folder: Path | None, *, replicates: int = 1) -> list[str]:

@@ -1,17 +1,12 @@
 """Every promise of an embedder, and that it finds alike what is alike."""
 
 import asyncio
-from typing import Any
 
-import pytest
 from karenina_example_embedder import MODEL, Trigrams
 
-from karenina_core.testing import plugin_checks
+from karenina_core.testing import conformance_tests
 
-
-@pytest.mark.parametrize("check", plugin_checks("example-embedder"))
-def test_it_keeps_its_promises(check: Any) -> None:
-    check.run()
+test_it_keeps_its_promises = conformance_tests("example-embedder")
 
 
 def test_another_spelling_is_nearer_than_another_word() -> None:

@@ -1,12 +1,10 @@
 """Every promise of a stage, and what this one does in a run."""
 
-from typing import Any
-
 import pytest
 
 from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig
 from karenina_core.errors import ConfigError
-from karenina_core.testing import plugin_checks
+from karenina_core.testing import conformance_tests
 
 TEMPLATE = (
     '{"fields": [{"name": "target", "type": "str", "description": "The protein", "ground_truth": "BCL2", '
@@ -18,9 +16,7 @@ QUESTION = Question(
 )
 
 
-@pytest.mark.parametrize("check", plugin_checks("example-guard"))
-def test_it_keeps_its_promises(check: Any) -> None:
-    check.run()
+test_it_keeps_its_promises = conformance_tests("example-guard")
 
 
 @pytest.mark.parametrize(("most", "outcome"), [(6, "passed"), (5, "auto_failed(LengthGuard)")])

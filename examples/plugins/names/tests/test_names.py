@@ -1,7 +1,6 @@
 """A whole plugin's promises, laws of both comparisons, and what a proof says of templates with them."""
 
 from contextlib import suppress
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,15 +8,13 @@ from hypothesis import strategies as st
 from karenina_example_names import SYMBOLS, FormulaMatch, GeneMatch, atoms
 
 from karenina_core.templates import primitive_from_spec, to_spec
-from karenina_core.testing import plugin_checks
+from karenina_core.testing import conformance_tests
 
 ELEMENTS = st.sampled_from(["H", "C", "N", "O", "Na", "Cl", "Fe"])
 PARTS = st.lists(st.tuples(ELEMENTS, st.integers(1, 20)), min_size=1, max_size=5)
 
 
-@pytest.mark.parametrize("check", plugin_checks("example-names"))
-def test_it_keeps_its_promises(check: Any) -> None:
-    check.run()
+test_it_keeps_its_promises = conformance_tests("example-names")
 
 
 @pytest.mark.parametrize("name", SYMBOLS)

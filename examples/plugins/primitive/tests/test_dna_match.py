@@ -8,14 +8,12 @@ from hypothesis import strategies as st
 from karenina_example_primitive import COMPLEMENT, DnaMatch
 
 from karenina_core.templates import primitive_from_spec, to_spec
-from karenina_core.testing import plugin_checks
+from karenina_core.testing import conformance_tests
 
 DNA = st.text("ACGT", min_size=1, max_size=40)
 
 
-@pytest.mark.parametrize("check", plugin_checks("example-primitive"))
-def test_it_keeps_its_promises(check: Any) -> None:
-    check.run()
+test_it_keeps_its_promises = conformance_tests("example-primitive")
 
 
 @given(DNA)

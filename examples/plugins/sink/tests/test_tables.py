@@ -12,14 +12,12 @@ from karenina_example_sink import Tables
 
 from karenina_core import RunInfo
 from karenina_core.errors import PluginError
-from karenina_core.testing import plugin_checks, strategies
+from karenina_core.testing import conformance_tests, strategies
 
 RUN = RunInfo(run_name="first", run_dir=None, benchmark="b", items=1)
 
 
-@pytest.mark.parametrize("check", plugin_checks("example-sink"))
-def test_it_keeps_its_promises(check: Any) -> None:
-    check.run()
+test_it_keeps_its_promises = conformance_tests("example-sink")
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -1,16 +1,11 @@
 """Every promise of a trait evaluator, and which words it finds."""
 
-from typing import Any
-
 import pytest
 from karenina_example_trait import HEDGES, HedgingTrait
 
-from karenina_core.testing import plugin_checks
+from karenina_core.testing import conformance_tests
 
-
-@pytest.mark.parametrize("check", plugin_checks("example-trait"))
-def test_it_keeps_its_promises(check: Any) -> None:
-    check.run()
+test_it_keeps_its_promises = conformance_tests("example-trait")
 
 
 @pytest.mark.parametrize(

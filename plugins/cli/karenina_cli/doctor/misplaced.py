@@ -6,7 +6,7 @@ import difflib
 import re
 from importlib.metadata import entry_points
 
-from karenina_core.entry_points import name_and_version
+from karenina_core.entry_points import owner
 from karenina_core.plugin.discovery import CORE, GROUP, recommended
 from karenina_core.plugin.markers import PROJECT
 
@@ -18,16 +18,22 @@ are 0.97 and 0.94 like `karenina.plugins`; of the groups that there are, `kareni
 def misplaced() -> list[str]:
     """What installed packages declare in a group of entry points that nothing reads, and that is called almost like
     one of karenina's: `karenina.plugin`."""
-    found = entry_points()
-    every = [
-        (name_and_version(point.dist)[0], point) for g in found.groups for point in found.select(group=g) if point.dist
-    ]
-    own = {*recommended(), CORE}
-    ours = [point.group for name, point in every if re.sub(r"[-_.]+", "-", name).lower() in own]
-    known = {group for group in (GROUP, *ours) if group.startswith(f"{PROJECT}.")}
-    return sorted(
-        f"{name} declares {point.name!r} in the group {point.group!r} of entry points, which nothing reads "
-        f"(did you mean {close[0]!r}?); correct its pyproject.toml and install it again"
-        for name, point in every
-        if point.group not in known and (close := difflib.get_close_matches(point.group, sorted(known), 1, MISSPELT))
+    found, own = entry_points(), {*recommended(), CORE}
+    ours = (
+        group
+        for group in found.groups
+        if group.startswith(f"{PROJECT}.") and any(_normal(owner(point)) in own for point in found.select(group=group))
     )
+    known = sorted({GROUP, *ours})
+    likenesses = {group: difflib.get_close_matches(group, known, 1, MISSPELT) for group in found.groups - {*known}}
+    return sorted(
+        f"{owner(point)} declares {point.name!r} in the group {group!r} of entry points, which nothing reads "
+        f"(did you mean {close[0]!r}?); correct its pyproject.toml and install it again"
+        for group, close in likenesses.items()
+        if close
+        for point in found.select(group=group)
+    )
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
