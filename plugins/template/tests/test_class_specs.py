@@ -131,7 +131,7 @@ def everything(handle: Any, reply: Any) -> dict[str, Any]:
     return asyncio.run(run())
 
 
-@settings(database=None, deadline=None, derandomize=True, max_examples=80)
+@settings(database=None, deadline=None, derandomize=True, max_examples=settings().max_examples * 4 // 5)
 @given(classes())
 def test_a_class_and_its_data_form_say_the_same(made: tuple[type[BaseAnswer], dict[str, Any]]) -> None:
     cls, reply = made

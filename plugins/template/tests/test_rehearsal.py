@@ -178,7 +178,7 @@ CHOICES = st.sampled_from(
 )
 
 
-@settings(database=None, deadline=None, derandomize=True, max_examples=600)
+@settings(database=None, deadline=None, derandomize=True, max_examples=settings().max_examples * 6)
 @given(TYPES, TRUTHS, CHOICES)
 def test_what_is_accepted_passes_when_a_judge_extracts_the_ground_truth(type_: Any, truth: Any, primitive: Any) -> None:
     try:

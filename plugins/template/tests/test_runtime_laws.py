@@ -136,7 +136,7 @@ def everything(runtime: TemplateRuntime, text: str, reply: Any) -> dict[str, Any
     return asyncio.run(run())
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=settings().max_examples * 6 // 5)
 @given(templates())
 def test_python_and_data_forms_of_a_template_say_the_same(made: tuple[str, str, dict[str, Any]]) -> None:
     source, spec, reply = made

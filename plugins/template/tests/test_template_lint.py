@@ -41,6 +41,8 @@ from karenina_core.templates import (
 
 REPOSITORY = Path(__file__).parents[3]
 LAW = settings(database=None, deadline=None, derandomize=True, max_examples=150)
+FEWER = settings(LAW, max_examples=settings().max_examples * 3 // 2)
+"""For laws that hardly depend on what is drawn; as many with `--long`."""
 CLEAN = "What the response settles on"
 
 
@@ -223,7 +225,7 @@ PLANTS: dict[str, tuple[tuple[str, ...], str, Plant]] = {
 
 
 @pytest.mark.parametrize("kind", VALUES)
-@LAW
+@FEWER
 @given(st.data())
 def test_a_template_that_tells_its_expected_value_where_the_judge_reads_is_a_leak(
     kind: str, data: st.DataObject
@@ -268,7 +270,7 @@ def test_a_value_planted_in_a_class_is_found_in_its_judge_schema(data: st.DataOb
 # How values are recognised
 
 
-@LAW
+@FEWER
 @given(
     st.integers(3, 10**6), st.sampled_from(["{}", "{}.0", "{:,}", "+{}", "{} mg", "{}mg", "({})", "{}%", "'{}'", "{}."])
 )
@@ -312,7 +314,7 @@ def test_spellings(text: str, value: Any, mentioned: bool) -> None:
     assert bool(mentions(text, value)) is mentioned
 
 
-@LAW
+@FEWER
 @given(
     st.dates(datetime.date(1900, 1, 1), datetime.date(2099, 12, 31)),
     st.sampled_from(
@@ -682,7 +684,7 @@ PIECES = st.sampled_from(
 )
 
 
-@LAW
+@FEWER
 @given(st.lists(PIECES, max_size=3).map("".join))  # of more, there may be too many texts
 def test_the_texts_of_a_pattern_are_those_that_it_matches(pattern: str) -> None:
     texts = spelled_out(pattern)

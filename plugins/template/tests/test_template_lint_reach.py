@@ -51,7 +51,7 @@ def weighed_one_by_one(places: list[Place], subject: Subject, others: list[Subje
     return found
 
 
-@LAW
+@settings(LAW, max_examples=settings().max_examples * 4)
 @given(st.lists(PLACES, max_size=8), st.lists(SUBJECTS, min_size=1, max_size=4))
 def test_what_is_looked_up_is_what_trying_every_place_for_every_value_finds(
     places: list[Place], subjects: list[Subject]

@@ -16,7 +16,7 @@ from karenina_testing.stages.inputs import StageInput
 from karenina_testing.strategies.values import ODD_TEXTS
 
 from karenina_core import ArtifactKeys, Key, Stage, VerificationConfig, VerificationContext
-from karenina_core.testing import check_stage, stage_checks
+from karenina_core.testing import check_stage, run_checks, stage_checks
 
 FEW = 6
 """Examples for what does not depend on chance: odd texts and empty artifacts are among the items of any number."""
@@ -33,7 +33,7 @@ def failures(checks: list[Check], *names: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("name", ["undeclared_write", "writes_verdict", "mutates_input", "heavy_import"])
+@pytest.mark.parametrize("name", ["undeclared_write", "heavy_import"])
 def test_one_fault_is_one_failure(name: str, planted: Callable[[str], ModuleType]) -> None:
     """Faults that leave the rest of the stage intact are not reported under other names."""
     assert len(failures(stage_checks(planted(name).Planted, max_examples=FEW))) == 1
@@ -53,7 +53,7 @@ def test_what_to_add_is_said(planted: Callable[[str], ModuleType]) -> None:
 
 
 def test_check_stage_raises_everything_at_once(planted: Callable[[str], ModuleType]) -> None:
-    with pytest.raises(ExceptionGroup, match=r"stage Planted: \d of 16 checks failed") as failed:
+    with pytest.raises(ExceptionGroup, match=r"stage Planted: 1 of 16 checks failed") as failed:
         check_stage(planted("writes_verdict").Planted, max_examples=FEW)
     assert any("breaks verdict_recorded" in str(error) for error in failed.value.exceptions)
 
@@ -62,8 +62,9 @@ def test_an_expected_failure_is_none_and_an_unexpected_success_is_one(planted: C
     options: dict[str, Any] = {"max_examples": FEW}
     check_stage(planted("mutates_input").Planted, expected_failures={"inputs_untouched": "known"}, **options)
     options["expected_failures"] = {"inputs_untouched": "", "repeatable": "flaky"}
+    checks = stage_checks(planted("mutates_input").Planted, **options)
     with pytest.raises(ExceptionGroup) as failed:
-        check_stage(planted("mutates_input").Planted, **options)
+        run_checks([check for check in checks if check.name in options["expected_failures"]])
     assert [str(error) for error in failed.value.exceptions] == [
         "stage Planted keeps repeatable, which was expected to fail (flaky); remove 'repeatable' from expected_failures"
     ]

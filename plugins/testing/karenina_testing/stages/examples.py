@@ -18,6 +18,7 @@ from karenina_core.pipeline.declaration import check_result_field, field_types, 
 from karenina_core.pipeline.stage import PlanRequest, Stage
 from karenina_core.values.config import EvaluationMode, VerificationConfig
 from karenina_core.values.outcome import Effect
+from karenina_core.values.question import Question
 from karenina_core.values.result import all_parts
 from karenina_core.values.rubric import Rubric
 
@@ -51,8 +52,14 @@ BEHAVIOUR: SearchStrategy[Behaviour] = st.sampled_from([GOOD, GOOD, GOOD, "odd",
 ERROR = st.none() | values.texts()
 POOL = 30
 """Values of each kind that items are made from."""
+
+
+def _with_template(question: Question) -> Question:
+    return question if question.template else evolve(question, answer_template="{}", placeholder_template=False)
+
+
 MADE: Strategies = {
-    "questions": values.questions(),
+    "questions": values.questions() | values.questions().map(_with_template),
     "configs": values.verification_configs(with_models=False),
     "handles": values.template_handles(),
     "traces": values.traces(),
