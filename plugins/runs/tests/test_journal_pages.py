@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from karenina_runs.files.run_lock import marked
+from karenina_runs.journal import salvage
 from karenina_runs.journal.check import check
 from karenina_runs.journal.compression import DICTIONARY
 from karenina_runs.journal.journal import Journal
@@ -112,6 +113,13 @@ def test_a_page_that_is_full_to_the_last_byte_gives_all_its_rows(
         kind, rows, content = struct.unpack_from(">BxxHH", path.read_bytes(), (root - 1) * PAGE)
         begins.add(content - 8 - 2 * rows if kind == 13 else -1)
     assert {-1, 0, 1} <= begins, "some need another page, of one the rows begin where their places end"
+
+
+def test_a_page_of_text_is_not_searched_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies are on most pages, and what could be places of rows there is behind the end of a page."""
+    looked: list[Any] = []
+    monkeypatch.setattr(salvage, "_row", lambda *given: looked.append(given))
+    assert list(salvage._rows(b"text" * (PAGE // 4), ())) == looked == []
 
 
 def test_of_a_file_that_was_cut_off_within_a_page_only_what_was_there_is_lost(empty: Path, tmp_path: Path) -> None:
