@@ -122,9 +122,8 @@ class Karenina:
         rank = Rank({f"{source.name}@{source.distribution}": source.distribution for source in sources})
         for source in sorted(sources, key=lambda s: rank(f"{s.name}@{s.distribution}")):
             name, owner = source.name, source.distribution
-            if (first := seen.setdefault(name, source)) is not source:
-                rival = first.distribution
-                reason = f"{rival} and {owner} both provide a plugin called {name!r}; uninstall one of them"
+            if (one := seen.setdefault(name, source)) is not source:
+                reason = f"{one.distribution} and {owner} both provide a plugin called {name!r}; uninstall one of them"
                 others.append(evolve(source.info, name=f"{name} ({owner})", state="failed", reason=reason))
             elif name in blocked or (allowed and name not in allowed):
                 where = "KARENINA_DISABLE or disable" if name in blocked else "not in KARENINA_PLUGINS or only"

@@ -63,10 +63,9 @@ class Entry(Generic[T]):
 
     def load(self) -> T:
         """The thing itself; an import string is resolved at the first use. Raises PluginError."""
-        if isinstance(self.target, str):
-            loaded: T = import_string(self.target, f"{self.name!r} of plugin {self.plugin!r}", self.hint)
-            return loaded
         thing: T = self.target
+        if isinstance(thing, str):
+            thing = import_string(thing, f"{self.name!r} of plugin {self.plugin!r}", self.hint)
         return thing
 
 

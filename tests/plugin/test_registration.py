@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 from karenina_calls.services.shared import EmbedderRegistry
+from pluggy import PluginManager
 
 from karenina_core import AdapterSpec, Karenina, Stage, hookimpl
 from karenina_core.errors import PluginError, UnknownName
@@ -153,6 +154,50 @@ def test_a_plugin_object_without_a_hash_is_rolled_back_too() -> None:
     assert list(app.sinks) == ["other"]
     app.observe("karenina_run_started", run={})
     assert plugin.made == []
+
+
+class Base:
+    def karenina_run_started(self) -> None:
+        raise AssertionError("it has no mark")
+
+    @hookimpl
+    def karenina_run_finished(self) -> None:
+        pass
+
+
+class Hooked(Base):
+    __slots__ = ("karenina_resolve_model",)
+    text = "no hook"
+    karenina_item_finished = staticmethod(hookimpl(lambda: None))
+
+    def __init__(self) -> None:
+        self.karenina_resolve_model = hookimpl(lambda: None)
+
+    @classmethod
+    @hookimpl
+    def karenina_classify_error(cls) -> None:
+        pass
+
+    @property
+    def computed(self) -> str:
+        raise AssertionError("nothing is computed")
+
+
+def test_whatever_way_a_hook_is_in_an_object_it_is_found_and_nothing_else_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """pluggy looks long at each name."""
+    looked, look = [], PluginManager.parse_hookimpl_opts
+
+    def noted(manager: PluginManager, plugin: Any, name: str) -> Any:
+        looked.append(name)
+        return look(manager, plugin, name)
+
+    monkeypatch.setattr(PluginManager, "parse_hookimpl_opts", noted)
+    app = Karenina({"object": Hooked()})
+    hooks = {"classify_error", "item_finished", "resolve_model", "run_finished"}
+    assert set(app.plugin("object").kinds) == hooks, app.plugin("object").reason
+    assert set(looked) == {f"karenina_{name}" for name in hooks}
 
 
 def test_implementations_may_take_fewer_arguments(module: Make) -> None:

@@ -65,9 +65,14 @@ def _needs(name: str) -> frozenset[str]:
 
 def library_digest(library: str) -> str:
     """The digest of the code of a library: of the package of its name and of those that its entry points name."""
-    named = {package_of(point.value.partition(":")[0]) for point in distribution(library).entry_points}
-    found = sorted({code_digest(package) for package in {library.replace("-", "_"), *named}} - {""})
+    found = sorted({code_digest(package) for package in {library.replace("-", "_"), *_named(library)}} - {""})
     return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()[:LENGTH]
+
+
+@cache
+def _named(library: str) -> frozenset[str]:
+    """The packages that the entry points of a library name."""
+    return frozenset(package_of(point.value.partition(":")[0]) for point in distribution(library).entry_points)
 
 
 def package_of(module: str) -> str:

@@ -16,7 +16,7 @@ from karenina_runs.config.saved_config import rebuilt
 from karenina_runs.folder.directory import read_manifest
 from karenina_runs.folder.status import read_status
 
-from karenina_core import Benchmark, ModelConfig, Question, VerificationConfig
+from karenina_core import Benchmark, Karenina, ModelConfig, Question, VerificationConfig
 from karenina_core.errors import KareninaError
 from karenina_core.testing import ScriptedLLM, application
 
@@ -69,6 +69,18 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "config"]), inner, max_size=2),
     max_leaves=3,
 )
+
+
+@pytest.fixture(autouse=True)
+def made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An application of the same lists and tables is made once: most of the work is to make it."""
+    made: dict[str, Karenina] = {}
+    make = Karenina.installed
+
+    def installed(**asked: Any) -> Karenina:
+        return made.get(repr(asked)) or made.setdefault(repr(asked), make(**asked))
+
+    monkeypatch.setattr(Karenina, "installed", installed)
 
 
 @LAW

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ PAIR = (str(MODEL), str(JUDGE))
 SIZES = pytest.mark.parametrize("size", [6, 60, 600])
 
 
+@cache
 def result(question: str, outcome: str, replicate: int = 1) -> VerificationResult:
     about = MetadataPart(
         result_id=f"{question}-{replicate}",

@@ -240,6 +240,7 @@ SUSTAINED = [
         make=lambda: Provider(at_a_rate(lambda at: 5.0, 5.0), varying(2.0), retry_after=lambda now: 2.0),
         calls=1500,
         ideal=300.0,
+        briefly=(600, 120.0),
     ),
     Case(
         name="60 in each second, Retry-After to its end",
@@ -305,8 +306,8 @@ def test_a_storm_of_half_a_minute_costs_half_a_minute_and_no_call() -> None:
 
 
 def well_for(workers: int) -> float:
-    """Seconds before a provider fails; of many workers one is enough for calls that count."""
-    return 1.0 if workers > 100 else 5.0
+    """Seconds before a provider fails; of many workers half of one is enough for calls that count."""
+    return 0.5 if workers > 100 else 5.0
 
 
 def down_for_half_a_minute(status: int, since: float) -> Provider:
@@ -321,7 +322,7 @@ def test_a_storm_of_half_a_minute_costs_hardly_a_call_with_the_default_attempts(
 ) -> None:
     """Those whose second attempt failed before several in a row had."""
     provider = down_for_half_a_minute(status, well_for(workers))
-    calls = {1: 300, 2: 600, 8: 1600}.get(workers, 6000 if long else 3000)
+    calls = {1: 300, 2: 600, 8: 1600}.get(workers, 6000 if long else 1500)
     outcome = ask(provider, calls, workers=workers)
     print(line := told(f"{status} for 30 s, {workers} at once", provider, outcome, 30.0 + calls / workers / 10))
     assert outcome.failed <= 2, line
@@ -516,7 +517,7 @@ def test_a_provider_that_takes_nothing_for_longer_than_a_call_has_is_asked_no_mo
 ) -> None:
     """Soon after, and nobody else fails: not one after the other, as their attempts are used up."""
     provider = Provider(lambda now: now < well_for(workers), varying(0.1), status=status)
-    each = 60 if workers <= 100 else 20 if long else 12
+    each = 60 if workers <= 100 else 20 if long else 7
     outcome = ask(provider, 100 + each * workers, workers=workers, patience=120.0)
     print(told(f"{status} for ever, {workers} at once", provider, outcome, 125.0), outcome.kept_out)
     assert outcome.kinds == {{0: "connection", 429: "rate_limited"}.get(status, "server")}

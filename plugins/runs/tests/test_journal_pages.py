@@ -23,7 +23,7 @@ from karenina_runs.journal.compression import DICTIONARY
 from karenina_runs.journal.journal import Journal
 from karenina_runs.journal.reader import Done, JournalReader, run_number
 from karenina_runs.journal.rows import APPLICATION, CALLS, META, PAGE, RESULTS, VERSION, Table, sealed
-from karenina_runs.journal.salvage import Salvage, put_in_place, rows_on_pages, salvage
+from karenina_runs.journal.salvage import Salvage, _rows, put_in_place, rows_on_pages, salvage
 
 from karenina_core.errors import RunDirectoryError
 
@@ -112,6 +112,13 @@ def test_a_page_that_is_full_to_the_last_byte_gives_all_its_rows(
         kind, rows, content = struct.unpack_from(">BxxHH", path.read_bytes(), (root - 1) * PAGE)
         begins.add(content - 8 - 2 * rows if kind == 13 else -1)
     assert {-1, 0, 1} <= begins, "some need another page, of one the rows begin where their places end"
+
+
+def test_a_page_of_text_is_not_searched_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies are on most pages, and what could be places of rows there is behind the end of a page."""
+    looked: list[Any] = []
+    monkeypatch.setattr("karenina_runs.journal.salvage._row", lambda *given: looked.append(given))
+    assert list(_rows(b"text" * (PAGE // 4), ())) == looked == []
 
 
 def test_of_a_file_that_was_cut_off_within_a_page_only_what_was_there_is_lost(empty: Path, tmp_path: Path) -> None:

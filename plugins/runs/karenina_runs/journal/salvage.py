@@ -222,7 +222,7 @@ def _rows(page: bytes, pages: tuple[Pages, ...]) -> Iterator[tuple[Table, Row]]:
     while at + 2 <= content:
         (pointer,) = struct.unpack_from(">H", page, at)
         at += 2
-        if at <= pointer and (found := _row(page, pointer, pages)) is not None:
+        if at <= pointer < PAGE and (found := _row(page, pointer, pages)) is not None:
             content = min(content, pointer)
             yield found
 
