@@ -217,7 +217,7 @@ def warnings(source: Path, output: Path, doctrees: Path) -> list[str]:
     return [line for line in plain.replace(f"{source}{os.sep}", "").splitlines() if line]
 
 
-# The navigation is made once for all pages of a folder: to make it anew for each takes a third of the time.
+# The navigation is made once for all pages of a folder: for each page again it takes a third of the time.
 
 
 def _before_the_theme(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: object) -> None:
