@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from hypothesis.internal.constants_ast import constants_from_module
 from hypothesis.strategies import text
 
 CORE, PLUGINS = (Path(__file__).parents[1] / name for name in ("karenina_core", "plugins"))
@@ -223,9 +222,12 @@ def _forking(folder: Path, pytestconfig: pytest.Config) -> Any:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     text().validate()  # what hypothesis has to know of Unicode takes seconds once, which every worker would spend
-    for path in chain(CORE.rglob("*.py"), PLUGINS.glob("*/karenina_*/**/*.py")):  # so do the constants that it draws
-        (module := ModuleType(str(path))).__file__ = str(path)
-        constants_from_module(module)
+    with contextlib.suppress(ImportError):  # an older hypothesis does not read the constants of the code
+        from hypothesis.internal.constants_ast import constants_from_module
+
+        for path in chain(CORE.rglob("*.py"), PLUGINS.glob("*/karenina_*/**/*.py")):
+            (module := ModuleType(str(path))).__file__ = str(path)
+            constants_from_module(module)
     if not sys.dont_write_bytecode:
         rewriting = _module(Path(__file__).with_name("rewriting.py"))
         rewriting.rewrite(rewriting.test_files(config), config)

@@ -50,19 +50,19 @@ def test_listed_skips_pass(tmp_path: Path) -> None:
 def test_unlisted_skips_and_skipped_modules_of_plugins_fail_under_ci(tmp_path: Path) -> None:
     ran = session(tmp_path, "tests/test_some.py::test_skips: slow\n", "1", MODULE)
     assert ran.returncode == 1, ran.stdout
-    told = ran.stdout.split("skips.txt")[1]
-    assert "tests/test_some.py::test_many[1]: Skipped: no patience" in told
-    assert "plugins/test_other.py" in told
-    assert "test_skips:" not in told
+    said = ran.stdout.split("skips.txt")[1]
+    assert "tests/test_some.py::test_many[1]: Skipped: no patience" in said
+    assert "plugins/test_other.py" in said
+    assert "test_skips:" not in said
 
 
 def test_what_workers_skip_counts_too(tmp_path: Path) -> None:
     ran = session(tmp_path, "tests/test_some.py::test_skips: slow\n", "true", MODULE, "-n", "2", "--dist", "loadfile")
     assert ran.returncode == 1, ran.stdout
-    told = ran.stdout.split("skips.txt")[1]
-    assert "tests/test_some.py::test_many[1]: Skipped: no patience" in told
-    assert "plugins/test_other.py" in told
-    assert "test_skips:" not in told
+    said = ran.stdout.split("skips.txt")[1]
+    assert "tests/test_some.py::test_many[1]: Skipped: no patience" in said
+    assert "plugins/test_other.py" in said
+    assert "test_skips:" not in said
 
 
 def test_without_ci_skips_are_free(tmp_path: Path, long: bool) -> None:

@@ -518,9 +518,9 @@ def test_items_without_scores_are_those_whose_traits_all_failed_too() -> None:
 
 
 @pytest.mark.parametrize("each", [1, 3])
-def test_a_question_with_all_its_items_takes_no_memory_any_more(each: int, long: bool) -> None:
+def test_a_question_with_all_its_items_takes_no_memory_any_more(each: int) -> None:
     """A hundred thousand questions must not make a run larger. A dictionary alone has fifty bytes for each of them."""
-    number = 4000 if long else 800
+    number = 4000
     names = [f"q{n}" for n in range(number)]
     made = [result(question="", outcome="passed" if n % 3 else "failed", replicate=n + 1) for n in range(each)]
     tally = Tally(Planned(dict.fromkeys(names), range(1, each + 1), (("x:m", "x:judge"),)))
