@@ -5,9 +5,10 @@ A fragment is a file `<name>.<added|changed|fixed>.md` of one or two sentences f
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 KINDS = ("added", "changed", "fixed")
@@ -28,9 +29,9 @@ def fragments(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-def release(version: str, date: str, found: dict[str, list[Path]]) -> str:
+def release(number: str, day: str, found: dict[str, list[Path]]) -> str:
     """The section of one version."""
-    parts = [f"## {version} ({date})"]
+    parts = [f"## {number} ({day})"]
     for kind, paths in found.items():
         if paths:
             lines = "\n".join(f"- {' '.join(path.read_text('utf-8').split())}" for path in paths)
@@ -38,26 +39,35 @@ def release(version: str, date: str, found: dict[str, list[Path]]) -> str:
     return "\n\n".join(parts)
 
 
-def main(folder: Path, version: str, date: str) -> None:
+def main(folder: Path, number: str, day: str) -> None:
     """Write the section under the mark, above older ones, and delete the fragments. Raises ValueError."""
     changelog = folder.parent / "CHANGELOG.md"
     text = changelog.read_text("utf-8").replace(NOTHING_YET, "")
     found = fragments(folder)
-    if MARK not in text or f"## {version} " in text or not any(found.values()):
+    if MARK not in text or f"## {number} " in text or not any(found.values()):
         raise ValueError(
-            f"nothing to do: no fragments, no {MARK.strip()} in CHANGELOG.md, or {version} is there already"
+            f"nothing to do: no fragments, no {MARK.strip()} in CHANGELOG.md, or {number} is there already"
         )
     before, _, after = text.partition(MARK)
-    changelog.write_text(f"{before}{MARK}\n{release(version, date, found)}\n{after}", "utf-8")
+    changelog.write_text(f"{before}{MARK}\n{release(number, day, found)}\n{after}", "utf-8")
     for paths in found.values():
         for path in paths:
             path.unlink()
 
 
+def version(text: str) -> str:
+    """A version as packages have it. Raises ValueError, so that an option is not taken for one."""
+    if re.fullmatch(r"\d+(\.\d+)+((a|b|rc)\d+)?", text) is None:
+        raise ValueError(text)
+    return text
+
+
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
-        sys.exit("usage: python changelog.d/assemble.py VERSION [DATE]")
+    parser = argparse.ArgumentParser(description="Move the fragments of this folder into CHANGELOG.md.")
+    parser.add_argument("version", type=version, help="such as 0.2.0")
+    parser.add_argument("date", type=date.fromisoformat, nargs="?", default=datetime.now(UTC).date(), help="today's")
+    options = parser.parse_args()
     try:
-        main(Path(__file__).parent, sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else f"{datetime.now(UTC):%Y-%m-%d}")
+        main(Path(__file__).parent, options.version, options.date.isoformat())
     except ValueError as error:
         sys.exit(str(error))

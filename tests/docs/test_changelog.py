@@ -79,6 +79,13 @@ def test_a_version_is_released_once_and_never_empty(project: Path) -> None:
     assert assemble(project, "0.2.0").returncode != 0
 
 
+@pytest.mark.parametrize("words", [("--help",), ("now",), ("0.2.0", "yesterday"), ()])
+def test_what_is_no_version_or_no_date_releases_nothing(project: Path, words: tuple[str, ...]) -> None:
+    add(project, "a.added.md", "A.\n")
+    assert (assemble(project, *words).returncode == 0) == (words == ("--help",))
+    assert (project / "changelog.d" / "a.added.md").exists()
+
+
 def test_the_fragments_of_this_repository_can_be_released(repository: Path, project: Path) -> None:
     for path in (repository / "changelog.d").glob("*.*"):
         shutil.copy(path, project / "changelog.d")
