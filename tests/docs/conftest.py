@@ -72,6 +72,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
+def executed() -> list[Path]:
+    """The pages of which something is executed."""
+    return [page for page in pages() if any(block.is_executed for block in blocks(page))]
+
+
+@pytest.fixture(scope="session")
 def matches() -> Callable[[str, str], bool]:
     return is_output
 

@@ -92,6 +92,10 @@ def test_a_page_keeps_its_promises(
                 assert expected is None or matches(expected, printed), f"{where}: {command} printed\n{printed}"
 
 
+def test_of_most_pages_something_is_executed(executed: Sequence[Path]) -> None:
+    assert len(executed) >= 50, "pages whose blocks are marked otherwise are tried by no test"
+
+
 def test_the_first_command_of_the_readme_prints_what_is_shown(
     repository: Path, folder: Path, commands: Path, matches: Matches
 ) -> None:

@@ -118,6 +118,8 @@ def test_the_navigation_is_open_where_a_page_is(site: Path, place: str, above: l
     assert re.findall(current, text) == [*above, file.name]
     assert re.findall(rf'{current}[^\n]*</a><input checked="" ', text) == above
     assert text.count(' checked=""') == len(above)
+    here = r'<li class="[^"]*\bcurrent-page\b[^"]*"><a [^>]*href="([^"]*)">'
+    assert re.findall(here, text) == [file.name]
 
 
 def test_every_public_name_has_its_entry(site: Path, read: dict[Path, Reader]) -> None:

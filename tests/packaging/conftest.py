@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -10,7 +11,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import Distribution, distribution, distributions
 from itertools import chain
@@ -107,7 +107,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
-@contextmanager
+@contextlib.contextmanager
 def unfinished(folder: Path) -> Iterator[bool]:
     """Whether the block has to fill the folder: whichever worker needs it first does, and the others wait for it."""
     folder.mkdir(exist_ok=True)
@@ -199,6 +199,7 @@ def installed(
             by_pip(folder / "venv", "--no-deps", *sorted(needs.keys() & available))
     places = list(map(str, folder.glob("venv/lib/python*/site-packages")))
     beside = {normal(found.name): found for found in distributions() if normal(found.name) in foreign}
+    assert beside.keys() == foreign, f"in {wheels}, and not installed here: {foreign - beside.keys()}"
     return beside | {normal(found.name): found for found in distributions(path=places)}
 
 
@@ -242,12 +243,14 @@ def placed(found: Distribution, packages: Path, scripts: Path | None = None) -> 
             if not target.parent.exists():
                 target.parent.mkdir(parents=True)
             if file.suffix == ".py" and not (compiled := target.parent / "__pycache__").exists():
-                (source.parent / "__pycache__").mkdir(exist_ok=True)
+                with contextlib.suppress(PermissionError):  # of an environment that is another user's
+                    (source.parent / "__pycache__").mkdir(exist_ok=True)
                 compiled.symlink_to(source.parent / "__pycache__")
             try:
                 target.hardlink_to(source)
             except OSError as error:
-                if error.errno != errno.EXDEV:  # what is on another disk cannot be linked
+                # What is on another disk cannot be linked, and what is another user's need not be linkable.
+                if error.errno not in (errno.EXDEV, errno.EPERM, errno.EACCES):
                     raise
                 shutil.copy2(source, target)
 

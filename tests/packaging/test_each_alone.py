@@ -38,7 +38,7 @@ for name, folders in json.loads(sys.argv[2]).items():
             told = traceback.format_exc()
         print(json.dumps([name, told]), flush=True)
         os._exit(0)
-    os.waitpid(pid, 0)
+    assert os.waitpid(pid, 0)[1] == 0, name
 """
 """A process that sees what is in some folders looks, forked for each distribution, at what is in its own as well."""
 

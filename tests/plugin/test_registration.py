@@ -172,6 +172,7 @@ class Hooked(Base):
 
     def __init__(self) -> None:
         self.karenina_resolve_model = hookimpl(lambda: None)
+        self.karenina_run_started = Base().karenina_run_finished
 
     @classmethod
     @hookimpl
@@ -195,7 +196,7 @@ def test_whatever_way_a_hook_is_in_an_object_it_is_found_and_nothing_else_is_loo
 
     monkeypatch.setattr(PluginManager, "parse_hookimpl_opts", noted)
     app = Karenina({"object": Hooked()})
-    hooks = {"classify_error", "item_finished", "resolve_model", "run_finished"}
+    hooks = {"classify_error", "item_finished", "resolve_model", "run_finished", "run_started"}
     assert set(app.plugin("object").kinds) == hooks, app.plugin("object").reason
     assert set(looked) == {f"karenina_{name}" for name in hooks}
 

@@ -318,8 +318,10 @@ def test_nothing_is_reached_but_the_server_and_no_variable_is_changed(
         monkeypatch.delenv(name)
     before = dict(os.environ)
     sys.addaudithook(watch)
-    found = asyncio.run(LiteLLM("m", LiteLLMSettings(api_base=server.url)).aembed(["a"]))
-    watching = False
+    try:
+        found = asyncio.run(LiteLLM("m", LiteLLMSettings(api_base=server.url)).aembed(["a"]))
+    finally:
+        watching = False
     host, port = server.url.removeprefix("http://").removesuffix("/v1").split(":")
     assert found.vectors == ((1.0, 1.0),)
     assert repr((host, int(port))) in reached

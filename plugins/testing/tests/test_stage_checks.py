@@ -10,12 +10,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 from karenina_testing.checks import BrokenPromise, Check
+from karenina_testing.stages.examples import MADE
 from karenina_testing.stages.inputs import StageInput
 from karenina_testing.strategies.values import ODD_TEXTS
 
-from karenina_core import ArtifactKeys, Key, Stage, VerificationConfig, VerificationContext
+from karenina_core import ArtifactKeys, Key, Question, Stage, VerificationConfig, VerificationContext
 from karenina_core.testing import check_stage, run_checks, stage_checks
 
 FEW = 6
@@ -194,3 +196,16 @@ def test_a_strangers_fault_is_named_with_its_line(
     message = failures(stage_checks(load(twin).WordCount, max_examples=FEW), "declared_reads")["declared_reads"]
     assert f"{twin}:{line}: answer = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)" in message
     assert "add it to WordCount.reads" in message
+
+
+def test_most_random_questions_have_a_template_to_judge_by() -> None:
+    found = []
+
+    @seed(2)  # with which one in twenty had
+    @settings(max_examples=60, database=None, deadline=None)
+    @given(MADE["questions"])
+    def draw(question: Question) -> None:
+        found.append(bool(question.template))
+
+    draw()
+    assert sum(found) > len(found) / 3

@@ -32,6 +32,7 @@ def misplaced() -> list[str]:
         for group, close in likenesses.items()
         if close
         for point in found.select(group=group)
+        if point.dist
     )
 
 

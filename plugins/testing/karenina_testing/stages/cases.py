@@ -16,7 +16,7 @@ from karenina_core.errors import Problem, did_you_mean
 from karenina_core.pipeline.artifact_keys import VERDICT_VIEWS, Key
 from karenina_core.pipeline.context import VerificationContext
 from karenina_core.pipeline.declaration import Category, result_fields
-from karenina_core.pipeline.stage import LISTS, PlanRequest, Stage, always
+from karenina_core.pipeline.stage import LISTS, PlanRequest, Stage
 from karenina_core.values.config import VerificationConfig
 
 from ..checks import Fault, Promises, Raised, attempt, attempt_async, difference, snapshot
@@ -306,8 +306,7 @@ def _key_problems(attribute: str, key: str) -> Iterator[tuple[str, str, str]]:
 def _included_when(survey: Survey) -> Iterator[Fault]:
     stage = survey.stage
     line = line_of_attribute(type(stage), "included_when")
-    drawn = () if stage.included_when is always else every(plan_requests(stage.features), survey.max_examples)
-    for request in (PlanRequest(), *drawn):
+    for request in (PlanRequest(), *every(plan_requests(stage.features), survey.max_examples)):
         before = snapshot(request)
         answers = attempt(lambda request: [stage.included_when(request) for _ in range(2)], request)
         if isinstance(answers, Raised):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Literal
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from karenina_compare.agreement import cohens_kappa
 from karenina_compare.statistics.arrays import Floats, Integers, np
 from karenina_compare.statistics.inputs import SEED, StatisticsError, cluster_codes, fraction, whole
@@ -32,10 +32,6 @@ class Ratings:
     values: Floats
     """What the categories are worth, in rising order: their numbers, or their ranks where they are words."""
     scale: Scale
-    counts: Floats = field()
-    """Ratings of each category by item, shape (items, categories)."""
-    weights: Floats = field()
-    """How much of an agreement two categories are: 1 for the same, 0 for those furthest apart."""
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[Rating]], scale: Scale = "nominal") -> Ratings:
@@ -56,20 +52,18 @@ class Ratings:
         worth = range(len(categories)) if words else [float(category) for category in categories]
         return cls(codes.reshape(len(table), -1), np.asarray(worth, dtype=np.float64), scale)
 
-    @counts.default
-    def _counted(self) -> Floats:
+    @property
+    def counts(self) -> Floats:
+        """Ratings of each category by item, shape (items, categories)."""
         return np.asarray((self.codes[:, :, None] == np.arange(len(self.values))).sum(axis=1), dtype=np.float64)
 
-    @weights.default
-    def _weighed(self) -> Floats:
+    @property
+    def weights(self) -> Floats:
+        """How much of an agreement two categories are: 1 for the same, 0 for those furthest apart."""
         if self.scale == "nominal" or len(self.values) < 2:
             return np.eye(len(self.values))
         values = self.values if self.scale == "interval" else np.arange(len(self.values), dtype=np.float64)
         return np.asarray(1 - np.square((values[:, None] - values[None, :]) / (values[-1] - values[0])))
-
-    def at(self, places: Integers) -> Ratings:
-        """Those of these items, counted already."""
-        return Ratings(self.codes[places], self.values, self.scale, self.counts[places], self.weights)
 
 
 def percent(ratings: Ratings) -> float | None:
@@ -165,7 +159,7 @@ def agreement(
     if value is None or groups < 2:
         return evolve(found, note="ratings do not vary, or are of one question: nothing can be said of chance or error")
     limits = drawn_interval(
-        lambda places, _: coefficient(ratings.at(places)),
+        lambda places, _: coefficient(evolve(ratings, codes=ratings.codes[places])),
         codes, name, level=level, resamples=resamples, seed=seed,
     )  # fmt: skip
     if limits is None:
