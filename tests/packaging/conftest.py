@@ -26,16 +26,6 @@ NEEDED = (
 )
 """What runs a benchmark of templates with recorded answers, from the command line."""
 NEW = ("--quiet", "--no-index", "--no-compile", "--ignore-installed", "--no-warn-conflicts")
-BUILD = """
-import importlib, os, sys, tomllib
-for project, out in zip(sys.argv[1::2], sys.argv[2::2]):
-    os.chdir(project)
-    with open("pyproject.toml", "rb") as file:
-        backend = importlib.import_module(tomllib.load(file)["build-system"]["build-backend"])
-    backend.build_sdist(out)
-    backend.build_wheel(out)
-"""
-"""The hooks of a build backend (PEP 517), called in the project's folder as a front end does."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -131,10 +121,8 @@ def build(shared: Path, run: Run, projects: dict[str, Path], strangers: list[Pat
         together = known if set(wanted) <= set(known) else wanted
         with unfinished(folder(together[0])) as begin:
             if begin:
-                outs = [folder(project) for project in together]
-                for out in outs:
-                    out.mkdir(exist_ok=True)
-                run([sys.executable, "-c", BUILD, *chain(*zip(together, outs, strict=True))], shared)
+                pairs = chain.from_iterable((project, folder(project)) for project in together)
+                run([sys.executable, REPOSITORY / ".ci" / "build.py", *pairs], shared)
         return [folder(project) for project in wanted]
 
     return make
